@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
-
-from reactivex import Observable
 
 from cuggino.domain import cleaned, limited
-from cuggino.errors import ForgeRefused, StorageError
-from cuggino.events import Event, WatchIssueAnswered
+from cuggino.events import WatchIssueAnswered
+from cuggino.forge.api import current_time
 from cuggino.forge.commenting import all_comments, key_of
-from cuggino.forge.desk import Desk, Place
+from cuggino.forge.desk import Desk, Place, polling
 from cuggino.forge.model import Comment
-from cuggino.forge.patience import patiently
 from cuggino.loops import Companion
-from cuggino.operators import Flow, ask, emit, flow, pause
-from cuggino.operators.merge_now import merge_now
-from cuggino.stages import clock
+from cuggino.operators import Flow, emit
 from cuggino.storage import DECISIONS, Issue, answer_issue
 
 
 def answered(desk: Desk) -> Companion:
     """Return a companion that polls issues with open questions for replies."""
-
-    def companion(_events: Observable[Event]) -> Observable[Event]:
-        return merge_now(*(flow(partial(_asking, desk, source)) for source in desk.trackers))
-
-    return companion
+    return polling(desk, lambda origin: bool(origin.question), _look)
 
 
 def reply(place: Place, comments: Iterable[Comment]) -> Comment | None:
@@ -42,19 +32,6 @@ def reply(place: Place, comments: Iterable[Comment]) -> Comment | None:
     return None
 
 
-def _asking(desk: Desk, source: str) -> Flow[None]:
-    """Poll for replies indefinitely; call the forge only for open questions."""
-    every = desk.trackers[source].settings.every
-    while True:
-        for place in desk.places(source):
-            if place.origin.question:
-                try:
-                    yield from _look(desk, place)
-                except (ForgeRefused, StorageError) as error:
-                    yield from emit(desk.silence(place.item, error))
-        yield from pause(every)
-
-
 def _look(desk: Desk, place: Place) -> Flow[None]:
     """Answer an item's spec issue if there is a reply; clear the question if it is settled."""
     issue = _open_issue(desk, place)
@@ -63,16 +40,15 @@ def _look(desk: Desk, place: Place) -> Flow[None]:
         return
     forge, number = place.tracker.forge, place.number
     reading = f"read the replies on issue {number}"
-    comments = yield from patiently(reading, forge, lambda: all_comments(forge, number))
-    found = reply(place, comments or ())
+    comments = yield from place.patient.get(reading, all_comments, forge, number)
+    found = reply(place, comments)
     if found is None:
         return
     issue = _open_issue(desk, place)  # it may have been settled while a forge was down
     if issue is None:
         _settle(desk, place, "It was answered elsewhere; the work goes on.")
         return
-    now = yield from ask(clock())
-    assert now is not None
+    now = yield from current_time()
     if _is_recorded(desk, found):  # by a process that was killed before it settled the issue
         desk.workspace.resolve(issue)
     else:

@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from errno import ENOENT
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from reactivex import Observable, operators as ops, throw, timer
 
@@ -55,7 +56,46 @@ _HEADERS = re.compile(rb"HTTP/[\d.]+ (\d{3})[^\r\n]*\r?\n((?:[^\r\n]+\r?\n)*)\r?
 _NEXT = re.compile(r'<([^>]*)>;\s*rel="next"')
 _MOVED = (301, 302, 307, 308)
 
+S = TypeVar("S")
 T = TypeVar("T")
+P = ParamSpec("P")
+
+
+def emits_each(
+    story: Callable[Concatenate[S, P], Flow[list[T]]],
+) -> Callable[Concatenate[S, P], Observable[T]]:
+    """Turn a method into a cold stream of the values that its flow returns.
+
+    Data that is missing or has the wrong type, as after a redirect elsewhere, is a `ForgeRefused`.
+    """
+
+    @wraps(story)
+    def called(self: S, /, *args: P.args, **kwargs: P.kwargs) -> Observable[T]:
+        def expected() -> Flow[None]:
+            try:
+                values = yield from story(self, *args, **kwargs)
+            except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+                raise ForgeRefused(
+                    f"the forge answered something else than expected: {error!r}"
+                ) from error
+            yield from emit(*values)
+
+        return flow(expected)
+
+    return called
+
+
+def emits(
+    story: Callable[Concatenate[S, P], Flow[T | None]],
+) -> Callable[Concatenate[S, P], Observable[T]]:
+    """Turn a method into a cold stream of the value that its flow returns, unless it is None."""
+
+    @wraps(story)
+    def listed(self: S, /, *args: P.args, **kwargs: P.kwargs) -> Flow[list[T]]:
+        value = yield from story(self, *args, **kwargs)
+        return [] if value is None else [value]
+
+    return emits_each(listed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,32 +147,25 @@ class Api:
         self._has_started = False
         """True once the program has been started."""
 
-    def request(self, method: str, path: str, body: Any = None) -> Observable[Response]:
+    @emits
+    def request(self, method: str, path: str, body: Any = None) -> Flow[Response]:
         """Send one request, with the body as JSON; emit the successful response.
 
         A resource unchanged since it was last read is returned from memory.
         """
-
-        def story() -> Flow[None]:
-            kept = self._kept.get(path) if method == "GET" else None
-            sent = json.dumps(body).encode() if body is not None else None
-            etag = kept.headers.get("etag") if kept is not None else None
-            response = yield from self._sent(method, path, sent, etag)
-            if response.status in _MOVED and (
-                place := self._path(response.headers.get("location"))
-            ):
-                response = yield from self._sent(method, place, sent, None)
-            if response.status == 304 and kept is not None:
-                response = kept
-            elif not 200 <= response.status < 300:
-                now = yield from ask(clock())
-                assert now is not None
-                raise self._failure(response, now)
-            elif method == "GET" and "etag" in response.headers:
-                self._keep(path, response)
-            yield from emit(response)
-
-        return flow(story)
+        kept = self._kept.get(path) if method == "GET" else None
+        sent = json.dumps(body).encode() if body is not None else None
+        etag = kept.headers.get("etag") if kept is not None else None
+        response = yield from self._sent(method, path, sent, etag)
+        if response.status in _MOVED and (place := self._path(response.headers.get("location"))):
+            response = yield from self._sent(method, place, sent, None)
+        if response.status == 304 and kept is not None:
+            return kept
+        if not 200 <= response.status < 300:
+            raise self._failure(response, (yield from current_time()))
+        if method == "GET" and "etag" in response.headers:
+            self._keep(path, response)
+        return response
 
     def call(self, method: str, path: str, body: Any = None) -> Observable[Any]:
         """Send one request, with the body as JSON; emit the value of the response."""
@@ -142,78 +175,63 @@ class Api:
         """Emit the value of a resource."""
         return self.call("GET", path)
 
+    @emits
     def change(
         self, method: str, path: str, body: Any = None, *, missing: bool = False
-    ) -> Observable[Any]:
+    ) -> Flow[None]:
         """Change something, emitting nothing; with `missing` it may be gone already."""
+        try:
+            yield from ask(self.call(method, path, body))
+        except ForgeRefused as error:
+            if not (missing and error.status in (404, 410)):
+                raise
 
-        def story() -> Flow[None]:
-            try:
-                yield from ask(self.call(method, path, body))
-            except ForgeRefused as error:
-                if not (missing and error.status in (404, 410)):
-                    raise
-
-        return flow(story)
-
-    def log(self, path: str) -> Observable[str]:
+    @emits
+    def log(self, path: str) -> Flow[str]:
         """Emit the end of a log; empty if it has expired, or may not be read."""
+        try:
+            response = yield from ask(self.request("GET", path))
+        except ForgeRefused as error:
+            if error.status not in (403, 404, 410):
+                raise
+            return ""
+        assert response is not None
+        return response.body[-LOG_END:].decode("utf-8", "replace")
 
-        def story() -> Flow[None]:
-            body = b""
-            try:
-                response = yield from ask(self.request("GET", path))
-                assert response is not None
-                body = response.body
-            except ForgeRefused as error:
-                if error.status not in (403, 404, 410):
-                    raise
-            yield from emit(body[-LOG_END:].decode("utf-8", "replace"))
-
-        return flow(story)
-
-    def pages(self, path: str) -> Observable[list[Any]]:
+    @emits
+    def pages(self, path: str) -> Flow[list[Any]]:
         """Emit all entries of a list as one list.
 
         Errors: `ForgeUnreachable` if its length changes meanwhile, as an entry may be missing then;
         `ForgeRefused` if it is too long.
         """
-
-        def story() -> Flow[None]:
-            entries: list[Any] = []
-            totals: set[str] = set()
-            place = path
-            for _ in range(MOST_PAGES):
-                response = yield from ask(self.request("GET", place))
-                assert response is not None
-                entries += shaped(response.json(), list)
-                totals.add(response.headers.get("x-total", ""))
-                if len(totals) > 1:
-                    raise ForgeUnreachable("a list has changed while it was read")
-                following = self._path(response.next_page)
-                if following is None:
-                    yield from emit(entries)
-                    return
-                place = following
-            raise ForgeRefused(f"a list has more than {MOST_PAGES} pages")
-
-        return flow(story)
-
-    def graphql(self, query: str, /, **variables: Any) -> Observable[dict[str, Any]]:
-        """Emit the data that a query or mutation returns."""
-
-        def story() -> Flow[None]:
-            body = {"query": query, "variables": variables}
-            response = yield from ask(self.request("POST", "graphql", body))
+        entries: list[Any] = []
+        totals: set[str] = set()
+        place = path
+        for _ in range(MOST_PAGES):
+            response = yield from ask(self.request("GET", place))
             assert response is not None
-            result = response.json()
-            if errors := result.get("errors"):
-                now = yield from ask(clock())
-                assert now is not None
-                raise _query_failure(errors, response, now)
-            yield from emit(result["data"])
+            entries += response.json()
+            totals.add(response.headers.get("x-total", ""))
+            if len(totals) > 1:
+                raise ForgeUnreachable("a list has changed while it was read")
+            following = self._path(response.next_page)
+            if following is None:
+                return entries
+            place = following
+        raise ForgeRefused(f"a list has more than {MOST_PAGES} pages")
 
-        return flow(story)
+    @emits
+    def graphql(self, query: str, /, **variables: Any) -> Flow[dict[str, Any]]:
+        """Emit the data that a query or mutation returns."""
+        body = {"query": query, "variables": variables}
+        response = yield from ask(self.request("POST", "graphql", body))
+        assert response is not None
+        result: dict[str, Any] = response.json()
+        if errors := result.get("errors"):
+            raise _query_failure(errors, response, (yield from current_time()))
+        data: dict[str, Any] = result["data"]
+        return data
 
     def _sent(self, method: str, path: str, body: bytes | None, etag: str | None) -> Flow[Response]:
         argv = [self.program, "api", "--include", "--method", method, path]
@@ -311,21 +329,16 @@ def one_line(text: str, *, limit: int = 300) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
-def shaped(value: Any, make: Callable[[Any], T]) -> T:
-    """Convert a value from the forge with `make`.
-
-    Raises:
-        ForgeRefused: data is missing or has the wrong type, as after a redirect elsewhere.
-    """
-    try:
-        return make(value)
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        raise ForgeRefused(f"the forge answered something else than expected: {error!r}") from error
-
-
 def moment(text: str) -> datetime:
     """Parse a timestamp of a forge, in UTC."""
     return datetime.fromisoformat(text.replace("Z", "+00:00")).astimezone(UTC)
+
+
+def current_time() -> Flow[datetime]:
+    """Return the time of the scheduler."""
+    now = yield from ask(clock())
+    assert now is not None
+    return now
 
 
 def _environment(kind: ForgeKind, host: str, env: Mapping[str, str]) -> dict[str, str]:

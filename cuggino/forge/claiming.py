@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import partial
 
 from reactivex import Observable
 
@@ -23,13 +22,11 @@ from cuggino.forge.commenting import (
     own,
     same_text,
 )
-from cuggino.forge.desk import Desk, Place
+from cuggino.forge.desk import Desk, Place, polling
 from cuggino.forge.model import Comment
-from cuggino.forge.patience import patiently
 from cuggino.loops import Companion
-from cuggino.operators import Flow, emit, flow, pause
+from cuggino.operators import Flow, emit, flow
 from cuggino.operators.mapcat import mapcat
-from cuggino.operators.merge_now import merge_now
 
 
 def claim_with(desk: Desk) -> Callable[[str], Observable[bool]]:
@@ -66,20 +63,14 @@ def claim_with(desk: Desk) -> Callable[[str], Observable[bool]]:
 
 def reclaimed(desk: Desk) -> Companion:
     """Return a companion that releases held items once the other machine's claim is gone."""
-
-    def companion(_events: Observable[Event]) -> Observable[Event]:
-        return merge_now(*(flow(partial(_looking, desk, source)) for source in desk.trackers))
-
-    return companion
+    return polling(desk, lambda origin: bool(origin.claimed_by), _look)
 
 
 def _claimed(desk: Desk, place: Place) -> Flow[bool]:
     """Claim the issue if it is unclaimed; return whether the claim is ours."""
     item, number, forge, origins = place.item, place.number, place.tracker.forge, desk.origins
     key = place.origin.key or origins.change(item, key=new_key()).key
-    listing = partial(all_comments, forge, number)
-    reading, claiming = f"read the claims of issue {number}", f"claim issue {number}"
-    comments: list[Comment] = (yield from patiently(reading, forge, listing)) or []
+    comments = yield from _comments(place)
     for _ in range(3):  # again if the comment is deleted in between
         first = first_claim(comments)
         mine = own(comments, key)
@@ -95,9 +86,10 @@ def _claimed(desk: Desk, place: Place) -> Flow[bool]:
             origins.change(item, rewritten=True)
         origins.change(item, comment="?")
         body = desk.body(key, place.report)
-        adding = partial(found_or_added, forge, number, key, body)
-        yield from patiently(claiming, forge, adding)
-        comments = (yield from patiently(reading, forge, listing)) or []
+        yield from place.patient.get(
+            f"claim issue {number}", found_or_added, forge, number, key, body
+        )
+        comments = yield from _comments(place)
     return True
 
 
@@ -121,28 +113,18 @@ def _lost(desk: Desk, place: Place, first: Comment, mine: Comment | None) -> Flo
     why = f"is claimed by {first.author} at {page}; delete that comment for it to begin here"
     desk.backlog.hold(item, why)
     if mine is not None:
-        removing = partial(forge.delete_comment, number, mine.id)
         with suppress(ForgeRefused):  # already deleted
-            yield from patiently(f"take back the claim of issue {number}", forge, removing)
-
-
-def _looking(desk: Desk, source: str) -> Flow[None]:
-    """Poll indefinitely for held items whose claims are gone."""
-    every = desk.trackers[source].settings.every
-    while True:
-        yield from pause(every)
-        for place in desk.places(source):
-            if place.origin.claimed_by:
-                try:
-                    yield from _look(desk, place)
-                except (ForgeRefused, StorageError) as error:
-                    yield from emit(desk.silence(place.item, error))
+            yield from place.patient.do(
+                f"take back the claim of issue {number}", forge.delete_comment, number, mine.id
+            )
 
 
 def _look(desk: Desk, place: Place) -> Flow[None]:
-    forge, number = place.tracker.forge, place.number
-    reading = f"read the claims of issue {number}"
-    comments = yield from patiently(reading, forge, partial(all_comments, forge, number))
-    if first_claim(comments or ()) is None:
+    if first_claim((yield from _comments(place))) is None:
         origin = desk.origins.change(place.item, claimed_by="")
         desk.backlog.hold(place.item, origin.held)
+
+
+def _comments(place: Place) -> Flow[list[Comment]]:
+    forge, number = place.tracker.forge, place.number
+    return place.patient.get(f"read the claims of issue {number}", all_comments, forge, number)

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from reactivex import Observable
 from reactivex.subject import Subject
 
 from cuggino.config import BacklogSource
+from cuggino.domain import Schedule
 from cuggino.errors import CugginoError, ForgeRefused, StorageError
 from cuggino.events import Event, WatchReportFailed
 from cuggino.forge.commenting import with_marker
 from cuggino.forge.model import Forge
+from cuggino.forge.patience import Patient
 from cuggino.forge.redaction import Redaction
 from cuggino.forge.report import Report, report_of, text_of
+from cuggino.loops import Companion
+from cuggino.operators import Flow, emit, flow
+from cuggino.operators.merge_now import merge_now
+from cuggino.operators.repeat_on import repeat_on
 from cuggino.storage import Backlog, Origin, Origins, Workspace
 
 
@@ -39,6 +47,11 @@ class Place:
     def report(self) -> Report:
         """Return the report that the comment is to show."""
         return report_of(self.origin.report)
+
+    @property
+    def patient(self) -> Patient:
+        """Return the calls to its forge, repeated until they succeed."""
+        return Patient(self.tracker.forge)
 
 
 class Desk:
@@ -113,3 +126,32 @@ class Desk:
         except StorageError:
             pass  # already the reason, or raised again by the next watch
         return WatchReportFailed(filename=item, url=url, message=error.message)
+
+
+def polling(
+    desk: Desk, concerns: Callable[[Origin], bool], look: Callable[[Desk, Place], Flow[None]]
+) -> Companion:
+    """Return a companion that looks at certain issues again and again.
+
+    Issues whose origin does not `concern` it cost no call. One that refuses is silenced.
+    """
+
+    def poll(source: str) -> Flow[None]:
+        for place in desk.places(source):
+            if concerns(place.origin):
+                try:
+                    yield from look(desk, place)
+                except (ForgeRefused, StorageError) as error:
+                    yield from emit(desk.silence(place.item, error))
+
+    def companion(_events: Observable[Event]) -> Observable[Event]:
+        return merge_now(
+            *(
+                flow(partial(poll, source)).pipe(
+                    repeat_on(Schedule.constant(tracker.settings.every))
+                )
+                for source, tracker in desk.trackers.items()
+            )
+        )
+
+    return companion

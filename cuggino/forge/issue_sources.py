@@ -8,7 +8,7 @@ from reactivex import Observable, operators as ops
 
 from cuggino.config import BacklogSource
 from cuggino.forge.model import Forge, Issue
-from cuggino.forge.patience import patiently
+from cuggino.forge.patience import Patient
 from cuggino.forge.source import Source, SourceItem
 from cuggino.operators import Flow, emit, flow
 
@@ -24,7 +24,7 @@ def issue_source(forge: Forge, settings: BacklogSource) -> Source:
             return forge.issues(label=settings.label, query=settings.query).pipe(ops.to_list())
 
         def story() -> Flow[None]:
-            for issue in (yield from patiently("list the issues", forge, listed)) or ():
+            for issue in (yield from Patient(forge).get("list the issues", listed)):
                 yield from emit(_item_of(issue))
 
         return flow(story)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
@@ -9,6 +10,8 @@ from typing import Literal, Protocol
 from reactivex import Observable
 
 from cuggino.config import ForgeKind
+
+JobState = Literal["pending", "passed", "failed", "skipped"]
 
 CheckState = Literal["pending", "passed", "failed", "none"]
 """The combined state of a commit's jobs; `none` if it has none."""
@@ -57,8 +60,18 @@ class Job:
 
     id: str
     name: str
-    state: Literal["pending", "passed", "failed", "skipped"]
+    state: JobState
     url: str = ""
+
+
+def ci_state(answer: Iterable[Job]) -> CheckState:
+    """Return the combined state of the jobs of a commit; a failed optional job counts, too."""
+    states = {job.state for job in answer}
+    if "failed" in states:
+        return "failed"
+    if "pending" in states:
+        return "pending"
+    return "passed" if states else "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,13 +116,8 @@ class PullRequest:
 
     @property
     def checks(self) -> CheckState:
-        """Return the combined state of all jobs; a failed optional job counts, too."""
-        states = {job.state for job in self.jobs}
-        if "failed" in states:
-            return "failed"
-        if "pending" in states:
-            return "pending"
-        return "passed" if states else "none"
+        """Return the combined state of all jobs."""
+        return ci_state(self.jobs)
 
 
 class Forge(Protocol):
@@ -169,6 +177,9 @@ class Forge(Protocol):
 
     def pull_request(self, number: int) -> Observable[PullRequest]:
         """Emit a pull request with its jobs and remarks."""
+
+    def jobs(self, commit: str) -> Observable[Job]:
+        """Emit the jobs of a commit."""
 
     def log(self, job: Job) -> Observable[str]:
         """Emit the end of a job's log, at most 64 KiB; empty if there is none."""

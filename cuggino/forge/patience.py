@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from reactivex import Observable
 
 from cuggino.domain import Schedule
 from cuggino.errors import ForgeError, ForgeLimited, ForgeLoginMissing, ForgeRefused
 from cuggino.events import WatchForgeWaiting
+from cuggino.forge.api import current_time
 from cuggino.forge.model import Forge
 from cuggino.operators import Flow, ask, emit, pause
-from cuggino.stages import clock
 
 LIMITED = Schedule.exponential("1m").capped("1h")
 """Delays after a rate limit with an unknown end."""
@@ -24,39 +25,79 @@ LONGEST = timedelta(hours=1)
 """Maximum wait before the next try after a rate limit, even if the forge names a later end."""
 SHORTEST = timedelta(seconds=1)
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def patiently(doing: str, forge: Forge, call: Callable[[], Observable[T]]) -> Flow[T | None]:
-    """Repeat a call until it succeeds; return its last value, or None without any.
+@dataclass(frozen=True, slots=True)
+class Patient:
+    """Repeats calls to a forge until they succeed.
+
+    ::
+
+        pull = yield from patient.get("look at pull request 7", forge.pull_request, 7)
 
     Emits `WatchForgeWaiting` before each wait; of consecutive waits for a login, only before the
-    first. `doing` completes the sentence "cannot ...".
+    first. A description completes the sentence "cannot ...".
 
     Raises:
         ForgeRefused: the failure is permanent.
     """
-    last: type[ForgeError] | None = None
-    taken = 0
-    while True:
-        try:
-            return (yield from ask(call(), name=doing))
-        except ForgeRefused:
-            raise
-        except ForgeError as error:
-            is_first = type(error) is not last
-            last, taken = type(error), 0 if is_first else taken + 1
-            seconds = yield from _delay(error, taken)
-            if is_first or not isinstance(error, ForgeLoginMissing):
-                yield from emit(
-                    WatchForgeWaiting(
-                        forge=f"{forge.host}/{forge.repo}",
-                        doing=doing,
-                        message=f"{error.message}; {error.hint}" if error.hint else error.message,
-                        retry_in=seconds,
+
+    forge: Forge
+
+    def get(
+        self,
+        doing: str,
+        call: Callable[P, Observable[T] | Flow[T]],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> Flow[T]:
+        """Return the last value of a call, or the result of a flow.
+
+        Raises:
+            ForgeRefused: there is none.
+        """
+        value = yield from self.do(doing, call, *args, **kwargs)
+        if value is None:
+            raise ForgeRefused(f"cannot {doing}: the forge sent an empty response")
+        return value
+
+    def do(
+        self,
+        doing: str,
+        call: Callable[P, Observable[T] | Flow[T]],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> Flow[T | None]:
+        """Return the last value of a call, or the result of a flow; None if there is none."""
+        last: type[ForgeError] | None = None
+        taken = 0
+        while True:
+            try:
+                called = call(*args, **kwargs)
+                if isinstance(called, Observable):
+                    return (yield from ask(called, name=doing))
+                return (yield from called)
+            except ForgeRefused:
+                raise
+            except ForgeError as error:
+                is_first = type(error) is not last
+                last, taken = type(error), 0 if is_first else taken + 1
+                seconds = yield from _delay(error, taken)
+                if is_first or not isinstance(error, ForgeLoginMissing):
+                    hint = f"; {error.hint}" if error.hint else ""
+                    yield from emit(
+                        WatchForgeWaiting(
+                            forge=f"{self.forge.host}/{self.forge.repo}",
+                            doing=doing,
+                            message=f"{error.message}{hint}",
+                            retry_in=seconds,
+                        )
                     )
-                )
-            yield from pause(seconds)
+                yield from pause(seconds)
 
 
 def _delay(error: ForgeError, taken: int) -> Flow[float]:
@@ -66,10 +107,9 @@ def _delay(error: ForgeError, taken: int) -> Flow[float]:
         schedule = LOGGED_OUT
     elif isinstance(error, ForgeLimited):
         schedule = LIMITED
-        if (until := error.until) is not None:
-            now = yield from ask(clock(), name="now")
-            assert now is not None
-            return min(max(until - now, SHORTEST), LONGEST).total_seconds()
+        if error.until is not None:
+            left = error.until - (yield from current_time())
+            return min(max(left, SHORTEST), LONGEST).total_seconds()
     delay = schedule.delay(taken)
     assert delay is not None  # none of the schedules ends
     return delay

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from reactivex import Observable, empty, never
+from reactivex import Observable, empty, never, operators as ops
 
 from cuggino.config import PullRequestSettings
-from cuggino.domain import shown_to_agents
+from cuggino.domain import Schedule, shown_to_agents
 from cuggino.errors import ConfigError, ForgeError, ForgeRefused
 from cuggino.events import (
     WatchCandidate,
@@ -24,21 +23,19 @@ from cuggino.events import (
     WatchProposed,
     WatchSentBack,
 )
+from cuggino.forge.ci import Ci
 from cuggino.forge.describing import Describe, describing
 from cuggino.forge.model import Forge, Job, PullRequest, Remark
-from cuggino.forge.patience import patiently
+from cuggino.forge.patience import Patient
 from cuggino.forge.redaction import Redaction, redacting
 from cuggino.loops import Landing
-from cuggino.operators import Flow, emit, flow, pause
+from cuggino.operators import Flow, emit, flow
+from cuggino.operators.repeat_on import repeat_on
 from cuggino.stages.slots import Gate, Red, RemoteBranches, branch_names
 from cuggino.storage import Proposal, Proposals, Workspace
 
-T = TypeVar("T")
-
 _TRIES = 5
 """Maximum attempts at a landing, if someone else pushes during each."""
-_LOOKS = 3
-"""Number of consecutive polls that must find no jobs before a head counts as having no CI."""
 _NAMES = 20
 """Maximum number of branch names tried for an item."""
 _LOGS = 3
@@ -101,12 +98,11 @@ def pull_requests(
 class _Seen:
     """The result of the latest poll of a pull request."""
 
+    ci: Ci = field(default_factory=Ci)
     remarks: tuple[str, ...] = ()
-    failed: bool = False
-    jobless: int = 0
-    told: tuple[str, str] = ("", "")
+    """The remarks to answer at that head."""
+    reported: tuple[str, str] = ("", "")
     """The latest state that was reported, and its message."""
-    head: str = ""
 
 
 class PullRequests:
@@ -122,6 +118,7 @@ class PullRequests:
         describe: Callable[[str], Describe],
     ) -> None:
         self._forge = forge
+        self._patient = Patient(forge)
         self._settings = settings
         self._git = branches
         self._proposals = proposals
@@ -148,7 +145,9 @@ class PullRequests:
 
     def proposal(self, proposed: WatchProposed, *, returns: int) -> Observable[WatchEvent]:
         """Poll the pull request until it is merged or sends the item back."""
-        return flow(lambda: self._wait(proposed, returns))
+        every = Schedule.constant(self._settings.every)
+        polled = flow(lambda: self._poll(proposed, returns)).pipe(repeat_on(every))
+        return polled.pipe(ops.take_while(_is_open, inclusive=True))
 
     def follow(self) -> Observable[WatchEvent]:
         """Emit nothing: the user's own branch is not moved."""
@@ -182,43 +181,22 @@ class PullRequests:
     def _fetch(self) -> Flow[str]:
         """Fetch the target; if its name is not set, it may have been renamed."""
         if not self._target:
-            self._target = yield from self._patiently(
-                "find the default branch", self._forge.default_branch
-            )
+            self._target = yield from self._default_branch()
         try:
             return (yield from self._fetch_target())
         except ForgeRefused:
             if self._settings.target:
                 raise
-            known = self._target
-            self._target = yield from self._patiently(
-                "find the default branch", self._forge.default_branch
-            )
+            known, self._target = self._target, (yield from self._default_branch())
             if self._target == known:
                 raise
             return (yield from self._fetch_target())
 
+    def _default_branch(self) -> Flow[str]:
+        return self._patient.get("find the default branch", self._forge.default_branch)
+
     def _fetch_target(self) -> Flow[str]:
-        return (
-            yield from self._git_patiently(
-                f"fetch {self._target}", lambda: self._git.fetch(self._target)
-            )
-        )
-
-    def _patiently(self, doing: str, call: Callable[[], Observable[T]]) -> Flow[T]:
-        value = yield from patiently(doing, self._forge, call)
-        if value is None:
-            raise ForgeRefused(f"cannot {doing}: the forge sent an empty response")
-        return value
-
-    def _git_patiently(self, doing: str, story: Callable[[], Flow[T]]) -> Flow[T]:
-        found: list[T] = []
-
-        def run() -> Flow[None]:
-            found.append((yield from story()))
-
-        yield from patiently(doing, self._forge, lambda: flow(run))
-        return found[-1]
+        return self._patient.get(f"fetch {self._target}", self._git.fetch, self._target)
 
     # -- land
 
@@ -245,20 +223,19 @@ class PullRequests:
                 return
             heads = (*(head for head in known.heads if head != merged.commit), merged.commit)
             known = self._proposals.change(item, branch=known.branch, heads=heads, ci=merged.ci)
-            if (yield from self._pushed(known.branch, merged.commit, there)):
+            if there == merged.commit or (
+                yield from self._patient.get(
+                    f"push {known.branch}",
+                    self._git.push,
+                    known.branch,
+                    merged.commit,
+                    expected=there,
+                )
+            ):
                 yield from self._propose(candidate, known, title)
                 return
             target = yield from self._fetch()
         raise ForgeRefused(f"gave up after {_TRIES} tries: someone keeps pushing to {known.branch}")
-
-    def _pushed(self, branch: str, commit: str, there: str) -> Flow[bool]:
-        if there == commit:
-            return True
-        return (
-            yield from self._git_patiently(
-                f"push {branch}", lambda: self._git.push(branch, commit, expected=there)
-            )
-        )
 
     def _branch_of(self, item: str) -> Flow[tuple[Proposal, str]]:
         """Return the item's proposal with its branch, and the branch's commit in the remote."""
@@ -273,9 +250,7 @@ class PullRequests:
                 self._proposals.forget(item)
                 known = Proposal()
         names = branch_names(item)[:_NAMES]
-        heads = yield from self._git_patiently(
-            "list branches", lambda: self._git.heads([known.branch] if known.branch else names)
-        )
+        heads = yield from self._heads([known.branch] if known.branch else names)
         if not known.branch:
             free = next((name for name in names if name not in heads), None)
             if free is None:
@@ -283,31 +258,35 @@ class PullRequests:
             known = known.model_copy(update={"branch": free})
         return known, heads.get(known.branch, "")
 
+    def _heads(self, branches: Sequence[str]) -> Flow[dict[str, str]]:
+        return self._patient.get("list branches", self._git.heads, branches)
+
     def _propose(self, candidate: WatchCandidate, known: Proposal, title: str) -> Flow[None]:
         """Open the pull request of the branch, or update it."""
         item, branch, forge = candidate.filename, known.branch, self._forge
-        told = self._describe(self._target)(item, title)
-        pull = yield from patiently(
-            f"find the pull request of {branch}", forge, lambda: forge.find_pull_request(branch)
+        described = self._describe(self._target)(item, title)
+        pull = yield from self._patient.do(
+            f"find the pull request of {branch}", forge.find_pull_request, branch
         )
         is_new = pull is None or pull.state != "open"
-        if pull is None or pull.state != "open":
-            pull = yield from self._patiently(
+        if pull is None or is_new:
+            pull = yield from self._patient.get(
                 f"open a pull request of {branch}",
                 lambda: forge.open_pull_request(
                     branch=branch,
                     target=self._target,
-                    title=told.title,
-                    body=told.body,
+                    title=described.title,
+                    body=described.body,
                     draft=self._settings.draft,
                 ),
             )
         else:
-            number = pull.number
-            yield from patiently(
-                f"edit pull request {number}",
-                forge,
-                lambda: forge.edit_pull_request(number, title=told.title, body=told.body),
+            yield from self._patient.do(
+                f"edit pull request {pull.number}",
+                forge.edit_pull_request,
+                pull.number,
+                title=described.title,
+                body=described.body,
             )
         answered = tuple(dict.fromkeys((*known.answered, *known.answering)))
         self._proposals.change(item, number=pull.number, answered=answered, answering=())
@@ -327,19 +306,11 @@ class PullRequests:
     # -- wait
 
     def _look(self, number: int) -> Flow[PullRequest]:
-        doing = f"look at pull request {number}"
-        return (yield from self._patiently(doing, lambda: self._forge.pull_request(number)))
+        return self._patient.get(f"look at pull request {number}", self._forge.pull_request, number)
 
-    def _wait(self, proposed: WatchProposed, returns: int) -> Flow[None]:
-        while True:
-            pull = yield from self._look(proposed.number)
-            ended = yield from self._judged(proposed, pull, returns)
-            if ended:
-                return
-            yield from pause(self._settings.every)
-
-    def _judged(self, proposed: WatchProposed, pull: PullRequest, returns: int) -> Flow[bool]:
-        """Act on the result of a poll; return whether the wait is over."""
+    def _poll(self, proposed: WatchProposed, returns: int) -> Flow[None]:
+        """Look at the pull request and act on the result; the last event may end the wait."""
+        pull = yield from self._look(proposed.number)
         item = proposed.filename
         if pull.state == "merged":
             was = yield from self._git.known()
@@ -354,7 +325,7 @@ class PullRequests:
                     url=pull.url,
                 )
             )
-            return True
+            return
         if pull.state == "closed":
             self._proposals.forget(item)
             raise _closed(pull.number)
@@ -362,37 +333,34 @@ class PullRequests:
         if pull.head != known.heads[-1]:
             adopted = yield from self._adopted(item, known, pull)
             if adopted is None:
-                return False
+                return
             known = adopted
         is_theirs = pull.head != known.heads[-1]
-        seen = self._seen_of(item, pull.head)
+        seen = self._seen.get(item, _Seen())
+        ci = seen.ci.after(pull.head, pull.jobs)
         new = _new_remarks(pull, known)
+        remarks = tuple(remark.id for remark in new)
         sent_back: WatchSentBack | None = None
         if pull.conflicts:
             yield from self._fetch()
             sent_back = self._back(item, "conflict", "", returns)
-        elif pull.checks == "failed" and (seen.failed or not _is_pending(pull)):
+        elif ci.state == "failed" and ci.is_settled:
             if is_theirs:
-                failed = ", ".join(job.name for job in pull.jobs if job.state == "failed")
                 raise ForgeRefused(
-                    f"somebody else has pushed to {pull.branch}, and a job fails there: {failed}"
+                    f"somebody else has pushed to {pull.branch}, and a job fails there: "
+                    f"{_names(ci.failed)}"
                 )
-            yield from self._tell(proposed, "red", _failed(pull))
-            sent_back = self._back(item, "ci", (yield from self._logs(pull)), returns)
-        elif new and tuple(remark.id for remark in new) == seen.remarks:
-            self._proposals.change(item, answering=tuple(remark.id for remark in new))
-            sent_back = self._back(item, "review", self._said(new, pull.number), returns)
+            yield from self._report(proposed, "red", _names(ci.failed))
+            output = yield from self._logs(ci.failed, pull.number)
+            sent_back = self._back(item, "ci", output, returns)
+        elif new and (pull.head, remarks) == (seen.ci.commit, seen.remarks):
+            self._proposals.change(item, answering=remarks)
+            sent_back = self._back(item, "review", _quoted(new, pull.number), returns)
         if sent_back is not None:
             yield from self._send_back(proposed, pull, sent_back, is_theirs=is_theirs)
-            return True
-        self._seen[item] = replace(
-            self._seen_of(item, pull.head),
-            remarks=tuple(remark.id for remark in new),
-            failed=pull.checks == "failed",
-            jobless=seen.jobless + 1 if pull.checks == "none" else 0,
-        )
-        yield from self._told(proposed, pull, known, is_theirs=is_theirs)
-        return False
+            return
+        self._seen[item] = replace(seen, ci=ci, remarks=remarks)
+        yield from self._report_open(proposed, pull, known, ci, is_theirs=is_theirs)
 
     def _known(self, proposed: WatchProposed) -> Proposal:
         """Return the item's proposal, or that of the event if its file is gone."""
@@ -411,17 +379,13 @@ class PullRequests:
 
         Returns None while the forge lags behind.
         """
-        heads = yield from self._git_patiently(
-            "list branches", lambda: self._git.heads([known.branch])
-        )
+        heads = yield from self._heads([known.branch])
         if heads.get(known.branch) != pull.head:
             return None
         if pull.head in known.heads:  # a person has restored it
             return known
         target = yield from self._fetch()
-        yield from self._git_patiently(
-            f"fetch {known.branch}", lambda: self._git.fetch_theirs(known.branch)
-        )
+        yield from self._patient.get(f"fetch {known.branch}", self._git.fetch_theirs, known.branch)
         if (yield from self._git.only_merges(known.heads[-1], pull.head, target)):
             return self._proposals.change(item, heads=(*known.heads, pull.head))
         return known
@@ -432,8 +396,8 @@ class PullRequests:
         """Send the item back, with commits that others pushed as its work so far."""
         item = proposed.filename
         if is_theirs:
-            commit = yield from self._git_patiently(
-                f"fetch {pull.branch}", lambda: self._git.fetch_candidate(pull.branch, item)
+            commit = yield from self._patient.get(
+                f"fetch {pull.branch}", self._git.fetch_candidate, pull.branch, item
             )
             known = self._known(proposed)
             self._proposals.change(item, heads=(*known.heads, commit))
@@ -449,83 +413,74 @@ class PullRequests:
     def _back(self, item: str, reason: Any, output: str, returns: int) -> WatchSentBack:
         return WatchSentBack(filename=item, reason=reason, output=output, returns=returns + 1)
 
-    def _logs(self, pull: PullRequest) -> Flow[str]:
+    def _logs(self, failed: Sequence[Job], number: int) -> Flow[str]:
         """Return the ends of the logs of failed jobs."""
         parts = []
-        for job in _failed_jobs(pull)[:_LOGS]:
+        for job in failed[:_LOGS]:
             try:
-                text = yield from patiently(
-                    f"read the log of {job.name}", self._forge, partial(self._forge.log, job)
+                log = yield from self._patient.do(
+                    f"read the log of {job.name}", self._forge.log, job
                 )
             except ForgeRefused:  # it has expired
-                text = None
-            said = (text or "")[-_LOG:].strip() or "Its log is not available."
-            parts.append(f"The job {job.name} failed.\n\n{said}")
-        others = [job.name for job in _failed_jobs(pull)[_LOGS:]]
-        if others:
-            parts.append(f"These failed, too: {', '.join(others)}")
-        return _as_data("\n\n".join(parts), f"What failed in pull request {pull.number}")
+                log = None
+            text = (log or "")[-_LOG:].strip() or "Its log is not available."
+            parts.append(f"The job {job.name} failed.\n\n{text}")
+        if others := failed[_LOGS:]:
+            parts.append(f"These failed, too: {_names(others)}")
+        return _as_data("\n\n".join(parts), f"What failed in pull request {number}")
 
-    def _said(self, remarks: list[Remark], number: int) -> str:
-        parts = []
-        for remark in remarks:
-            line = f":{remark.line}" if remark.line is not None else ""
-            where = f" on {remark.path}{line}" if remark.path else ""
-            parts.append(f"{remark.author}{where}:\n{remark.body[:_REMARK]}")
-        return _as_data("\n\n".join(parts), f"A review of pull request {number}")
-
-    def _told(
-        self, proposed: WatchProposed, pull: PullRequest, known: Proposal, *, is_theirs: bool
+    def _report_open(
+        self,
+        proposed: WatchProposed,
+        pull: PullRequest,
+        known: Proposal,
+        ci: Ci,
+        *,
+        is_theirs: bool,
     ) -> Flow[None]:
         """Report the state of an open pull request, and let the forge merge it if allowed."""
-        jobless = self._seen_of(proposed.filename, pull.head).jobless
-        is_green = pull.checks == "passed" or (pull.checks == "none" and jobless >= _LOOKS)
+        message = ""
         if is_theirs:
-            why = f"somebody else has pushed {pull.head[:12]}; a person merges it"
-            yield from self._tell(proposed, "taken-over", why)
-        elif pull.checks == "failed":
-            yield from self._tell(proposed, "red", _failed(pull))
-        elif not is_green:
-            yield from self._tell(proposed, "pending")
+            state = "taken-over"
+            message = f"somebody else has pushed {pull.head[:12]}; a person merges it"
+        elif ci.state == "failed":
+            state, message = "red", _names(ci.failed)
+        elif not ci.is_settled:
+            state = "pending"
         elif pull.is_queued:
-            yield from self._tell(proposed, "queued")
-        elif pull.is_draft and self._settings.auto_merge:
-            yield from self._tell(proposed, "blocked", "it is a draft: a person declares it ready")
+            state = "queued"
         elif not self._settings.auto_merge:
-            yield from self._tell(proposed, "green")
+            state = "green"
+        elif pull.is_draft:
+            state, message = "blocked", "it is a draft: a person declares it ready"
         elif known.ci:
             files = ", ".join(known.ci[:5]) + (", ..." if len(known.ci) > 5 else "")
-            why = f"it changes CI files, so a person has to merge it: {files}"
-            yield from self._tell(proposed, "blocked", why)
+            state = "blocked"
+            message = f"it changes CI files, so a person has to merge it: {files}"
         else:
-            yield from self._merge(proposed, pull)
+            state, message = yield from self._merge(pull)
+        yield from self._report(proposed, state, message)
 
-    def _merge(self, proposed: WatchProposed, pull: PullRequest) -> Flow[None]:
-        number, forge = pull.number, self._forge
+    def _merge(self, pull: PullRequest) -> Flow[tuple[str, str]]:
+        """Let the forge merge it; return the state to report, and a message."""
+        merge, number = self._forge.merge_when_allowed, pull.number
         try:
-            yield from patiently(
-                f"merge pull request {number}",
-                forge,
-                lambda: forge.merge_when_allowed(number, head=pull.head),
+            yield from self._patient.do(
+                f"merge pull request {number}", merge, number, head=pull.head
             )
         except ForgeRefused as error:
-            yield from self._tell(proposed, "blocked", error.message)
-        else:
-            yield from self._tell(proposed, "queued")
+            return "blocked", error.message
+        return "queued", ""
 
-    def _tell(self, proposed: WatchProposed, state: Any, message: str = "") -> Flow[None]:
+    def _report(self, proposed: WatchProposed, state: Any, message: str = "") -> Flow[None]:
         """Report the state if it has changed."""
         item = proposed.filename
         seen = self._seen.get(item, _Seen())
-        if seen.told != (state, message):
-            self._seen[item] = replace(seen, told=(state, message))
+        if seen.reported != (state, message):
+            self._seen[item] = replace(seen, reported=(state, message))
             yield from emit(
                 WatchProposal(filename=item, number=proposed.number, state=state, message=message)
             )
-
-    def _seen_of(self, item: str, head: str) -> _Seen:
-        seen = self._seen.get(item, _Seen())
-        return seen if seen.head == head else _Seen(told=seen.told, head=head)
 
     def _forget(self, item: str) -> Flow[None]:
         self._seen.pop(item, None)
@@ -549,13 +504,18 @@ def _new_remarks(pull: PullRequest, known: Proposal) -> list[Remark]:
     return new if any(one.asks_for_changes or one.path for one in new) else []
 
 
-def _failed_jobs(pull: PullRequest) -> list[Job]:
-    return [job for job in pull.jobs if job.state == "failed"]
+def _quoted(remarks: Sequence[Remark], number: int) -> str:
+    parts = []
+    for remark in remarks:
+        line = f":{remark.line}" if remark.line is not None else ""
+        where = f" on {remark.path}{line}" if remark.path else ""
+        parts.append(f"{remark.author}{where}:\n{remark.body[:_REMARK]}")
+    return _as_data("\n\n".join(parts), f"A review of pull request {number}")
 
 
-def _failed(pull: PullRequest) -> str:
-    return ", ".join(job.name for job in _failed_jobs(pull))
+def _names(jobs: Iterable[Job]) -> str:
+    return ", ".join(job.name for job in jobs)
 
 
-def _is_pending(pull: PullRequest) -> bool:
-    return any(job.state == "pending" for job in pull.jobs)
+def _is_open(event: WatchEvent) -> bool:
+    return not isinstance(event, (WatchLanded, WatchSentBack))

@@ -18,7 +18,6 @@ from cuggino.events import Event, LoopSpecIssue, WatchIssueReported, WatchProces
 from cuggino.forge.commenting import all_comments, found_or_added, new_key, own, same_text
 from cuggino.forge.desk import Desk, Place
 from cuggino.forge.model import Comment
-from cuggino.forge.patience import patiently
 from cuggino.forge.report import FINAL, Report, is_reported
 from cuggino.loops import Companion, items_of_issues
 from cuggino.operators import Flow, ask, emit, flow, forward
@@ -207,31 +206,25 @@ class _Outbox:
                 return
             comment_id = known.origin.comment
             if item not in desk.looked or comment_id in ("", "?"):
-                comments = yield from patiently(
-                    f"read the comments on issue {number}",
-                    forge,
-                    lambda: all_comments(forge, number),
-                )
+                reading = f"read the comments on issue {number}"
+                comments = yield from place.patient.get(reading, all_comments, forge, number)
                 desk.looked.add(item)
-                found = own(comments or (), key)
+                found = own(comments, key)
                 if found is None:
                     if not self._may_write_anew(known):
                         return
-                    found = yield from patiently(
+                    found = yield from place.patient.get(
                         f"comment on issue {number}",
-                        forge,
                         lambda: found_or_added(forge, number, key, newest()),
                     )
-                assert found is not None
                 self._note_question(item, sent, found)
                 comment_id = origins.change(item, comment=found.id).comment
                 if same_text(found.body, newest()):
                     yield from self._written(item, sent, found)
                     return
             try:
-                edited = yield from patiently(
+                edited = yield from place.patient.get(
                     f"edit the comment on issue {number}",
-                    forge,
                     partial(lambda id: forge.edit_comment(number, id, newest()), comment_id),
                 )
             except ForgeRefused as error:
@@ -239,7 +232,6 @@ class _Outbox:
                     raise
                 desk.looked.discard(item)  # the comment or the issue is gone
                 continue
-            assert edited is not None
             yield from self._written(item, sent, edited)
             return
 
@@ -275,16 +267,13 @@ class _Outbox:
         if place.origin.labeled == label:
             return
         self._desk.origins.change(item, labeled="?")
-        issue = yield from patiently(f"read issue {number}", forge, lambda: forge.issue(number))
-        assert issue is not None
+        issue = yield from place.patient.get(f"read issue {number}", forge.issue, number)
         others = {*settings.labels.values()} - {label, settings.label}
         remove = tuple(name for name in issue.labels if name in others)
         add = (label,) if label and label not in issue.labels else ()
         if add or remove:
-            yield from patiently(
-                f"label issue {number}",
-                forge,
-                lambda: forge.change_labels(number, add=add, remove=remove),
+            yield from place.patient.do(
+                f"label issue {number}", forge.change_labels, number, add=add, remove=remove
             )
         self._desk.origins.change(item, labeled=label)
 
@@ -292,8 +281,8 @@ class _Outbox:
         place = self._desk.place(item)
         if place is None or place.report.state != "landed" or place.origin.closed:
             return
-        forge, number = place.tracker.forge, place.number
-        yield from patiently(f"close issue {number}", forge, lambda: forge.close_issue(number))
+        closing = place.tracker.forge.close_issue
+        yield from place.patient.do(f"close issue {place.number}", closing, place.number)
         self._desk.origins.change(item, closed=True)
 
 

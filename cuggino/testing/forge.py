@@ -6,17 +6,20 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Literal, TypeVar
+from functools import wraps
+from inspect import signature
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
-from reactivex import Observable, timer
+from reactivex import Observable
 
 from cuggino.config import ForgeKind
 from cuggino.errors import ForgeRefused, ForgeUnreachable
 from cuggino.forge import Comment, Issue, Job, PullRequest, Remark
-from cuggino.operators import Flow, ask, emit, flow
+from cuggino.operators import Flow, emit, flow, pause
 from cuggino.testing.clock import VirtualClock, seconds
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 LONGEST_BODY = 65_536
 """The characters of a text that GitHub accepts."""
@@ -103,9 +106,52 @@ _READS = frozenset(
         "comments",
         "find_pull_request",
         "pull_request",
+        "jobs",
         "log",
     }
 )
+
+
+_TEXTS = ("branch", "body", "head", "commit", "label", "query")
+"""The arguments of a call that `ForgeCall.text` shows, the first that is given."""
+_SIGNS = {"+": "add", "-": "remove"}
+
+
+def _call(
+    effect: Callable[Concatenate[InMemoryForge, P], Iterable[T]],
+) -> Callable[Concatenate[InMemoryForge, P], Observable[T]]:
+    """Turn the effect of a call into a cold stream of what it returns."""
+    parameters, name = signature(effect), effect.__name__
+
+    @wraps(effect)
+    def call(forge: InMemoryForge, /, *args: P.args, **kwargs: P.kwargs) -> Observable[T]:
+        given = parameters.bind(forge, *args, **kwargs).arguments
+        number: int | None = given.get("number")
+        text = next((given[name] for name in _TEXTS if given.get(name)), "")
+        labels = [f"{sign}{name}" for sign in _SIGNS for name in given.get(_SIGNS[sign], ())]
+
+        def story() -> Flow[None]:
+            if forge.latency:
+                yield from pause(forge.latency / 2)
+            forge._fault(name, number, late=False)
+            answer = [*effect(forge, *args, **kwargs)]
+            forge.calls.append(
+                ForgeCall(
+                    at=forge.clock.elapsed,
+                    login=forge.name,
+                    name=name,
+                    number=number,
+                    text=text or " ".join(labels),
+                )
+            )
+            forge._fault(name, number, late=True)
+            if forge.latency:
+                yield from pause(forge.latency / 2)
+            yield from emit(*answer)
+
+        return flow(story)
+
+    return call
 
 
 class InMemoryForge:
@@ -247,145 +293,121 @@ class InMemoryForge:
 
     # -- the calls
 
-    def viewer(self) -> Observable[str]:
-        """Emit the name of the login."""
-        return self._call("viewer", None, lambda: [self.name])
+    @_call
+    def viewer(self) -> Iterable[str]:
+        return [self.name]
 
-    def default_branch(self) -> Observable[str]:
-        """Emit the name of the target."""
-        return self._call("default_branch", None, lambda: [self.target])
+    @_call
+    def default_branch(self) -> Iterable[str]:
+        return [self.target]
 
-    def issues(self, *, label: str | None, query: str | None) -> Observable[Issue]:
+    @_call
+    def issues(self, *, label: str | None, query: str | None) -> Iterable[Issue]:
         """Emit the open issues with the label whose title contains the query."""
+        return [
+            issue
+            for _, issue in sorted(self._repository.issues.items())
+            if issue.is_open
+            and (label is None or label in issue.labels)
+            and (query is None or query in issue.title)
+        ]
 
-        def found() -> list[Issue]:
-            return [
-                issue
-                for _, issue in sorted(self._repository.issues.items())
-                if issue.is_open
-                and (label is None or label in issue.labels)
-                and (query is None or query in issue.title)
-            ]
+    @_call
+    def issue(self, number: int) -> Iterable[Issue]:
+        return [self._issue(number)]
 
-        return self._call("issues", None, found, text=label or query or "")
+    @_call
+    def comments(self, number: int) -> Iterable[Comment]:
+        self._issue(number)
+        return [self._seen(one) for one in self._repository.comments.get(number, ())]
 
-    def issue(self, number: int) -> Observable[Issue]:
-        """Emit an issue, open or not."""
-        return self._call("issue", number, lambda: [self._issue(number)])
+    @_call
+    def add_comment(self, number: int, body: str) -> Iterable[Comment]:
+        return [self._comment(number, body, self.name)]
 
-    def comments(self, number: int) -> Observable[Comment]:
-        """Emit the comments on an issue, oldest first."""
+    @_call
+    def edit_comment(self, number: int, comment: str, body: str) -> Iterable[Comment]:
+        return [self._edit(number, comment, body, self.name)]
 
-        def found() -> list[Comment]:
-            self._issue(number)
-            return [self._seen(one) for one in self._repository.comments.get(number, ())]
+    @_call
+    def delete_comment(self, number: int, comment: str) -> Iterable[None]:
+        return self._delete(number, comment)
 
-        return self._call("comments", number, found)
-
-    def add_comment(self, number: int, body: str) -> Observable[Comment]:
-        """Comment on an issue."""
-        return self._call(
-            "add_comment", number, lambda: [self._comment(number, body, self.name)], text=body
-        )
-
-    def edit_comment(self, number: int, comment: str, body: str) -> Observable[Comment]:
-        """Change a comment."""
-
-        def edit() -> list[Comment]:
-            return [self._edit(number, comment, body, self.name)]
-
-        return self._call("edit_comment", number, edit, text=body)
-
-    def delete_comment(self, number: int, comment: str) -> Observable[None]:
-        """Remove a comment."""
-        return self._call("delete_comment", number, lambda: self._delete(number, comment))
-
+    @_call
     def change_labels(
         self, number: int, *, add: tuple[str, ...], remove: tuple[str, ...]
-    ) -> Observable[None]:
-        """Add and remove labels; adding a present one or removing a missing one is no error."""
-        text = " ".join([*(f"+{name}" for name in add), *(f"-{name}" for name in remove)])
-        change = self._change_labels
-        return self._call("change_labels", number, lambda: change(number, add, remove), text=text)
+    ) -> Iterable[None]:
+        return self._change_labels(number, add, remove)
 
-    def close_issue(self, number: int) -> Observable[None]:
-        """Close an issue."""
-        return self._call("close_issue", number, lambda: self._set_open(number, is_open=False))
+    @_call
+    def close_issue(self, number: int) -> Iterable[None]:
+        return self._change_issue(number, is_open=False)
 
-    def find_pull_request(self, branch: str) -> Observable[PullRequest]:
-        """Emit the newest pull request of the branch, or nothing."""
+    @_call
+    def find_pull_request(self, branch: str) -> Iterable[PullRequest]:
+        pulls = self._repository.pulls
+        numbers = [number for number, pull in pulls.items() if pull.branch == branch]
+        return [self._looked_at(number) for number in sorted(numbers)[-1:]]
 
-        def found() -> list[PullRequest]:
-            pulls = self._repository.pulls
-            numbers = [number for number, pull in pulls.items() if pull.branch == branch]
-            return [self._looked_at(number) for number in sorted(numbers)[-1:]]
-
-        return self._call("find_pull_request", None, found, text=branch)
-
+    @_call
     def open_pull_request(
         self, *, branch: str, target: str, title: str, body: str, draft: bool = False
-    ) -> Observable[PullRequest]:
-        """Open a pull request, or emit the open one of the branch."""
+    ) -> Iterable[PullRequest]:
+        _fits(body)
+        for number, known in self._repository.pulls.items():
+            if known.branch == branch and known.state == "open":
+                return [self._looked_at(number)]
+        head = self._heads(branch)
+        if head is None:
+            raise ForgeRefused(f"the branch {branch} does not exist", status=422)
+        number = self._repository.new("number")
+        pull = PullRequest(
+            number=number,
+            url=f"{self.url}/pull/{number}",
+            state="open",
+            branch=branch,
+            target=target,
+            head=head,
+            body=body,
+            is_draft=draft,
+        )
+        self._repository.pulls[number] = pull
+        self._repository.titles[number] = title
+        self._began(pull)
+        return [self._looked_at(number)]
 
-        def opened() -> list[PullRequest]:
-            _fits(body)
-            for number, known in self._repository.pulls.items():
-                if known.branch == branch and known.state == "open":
-                    return [self._looked_at(number)]
-            head = self._heads(branch)
-            if head is None:
-                raise ForgeRefused(f"the branch {branch} does not exist", status=422)
-            number = self._repository.new("number")
-            pull = PullRequest(
-                number=number,
-                url=f"{self.url}/pull/{number}",
-                state="open",
-                branch=branch,
-                target=target,
-                head=head,
-                body=body,
-                is_draft=draft,
-            )
-            self._repository.pulls[number] = pull
-            self._repository.titles[number] = title
-            self._began(pull)
-            return [self._looked_at(number)]
+    @_call
+    def edit_pull_request(self, number: int, *, title: str, body: str) -> Iterable[None]:
+        _fits(body)
+        self._change_pull(number, body=body)
+        self._repository.titles[number] = title
+        return ()
 
-        return self._call("open_pull_request", None, opened, text=branch)
+    @_call
+    def pull_request(self, number: int) -> Iterable[PullRequest]:
+        return [self._looked_at(number)]
 
-    def edit_pull_request(self, number: int, *, title: str, body: str) -> Observable[None]:
-        """Change title and text."""
+    @_call
+    def jobs(self, commit: str) -> Iterable[Job]:
+        """Emit the jobs of a commit that has been the head of a pull request."""
+        began = self._repository.began
+        return [job for at in began if at[1] == commit for job in self._jobs(*at)]
 
-        def edit() -> Iterable[None]:
-            _fits(body)
-            self._change_pull(number, body=body)
-            self._repository.titles[number] = title
-            return ()
+    @_call
+    def log(self, job: Job) -> Iterable[str]:
+        return [self._repository.logs.get(job.id, "")[-65_536:]]
 
-        return self._call("edit_pull_request", number, edit, text=body)
-
-    def pull_request(self, number: int) -> Observable[PullRequest]:
-        """Emit a pull request with its jobs and remarks."""
-        return self._call("pull_request", number, lambda: [self._looked_at(number)])
-
-    def log(self, job: Job) -> Observable[str]:
-        """Emit the end of a job's log."""
-        return self._call("log", None, lambda: [self._repository.logs.get(job.id, "")[-65_536:]])
-
-    def merge_when_allowed(self, number: int, *, head: str) -> Observable[None]:
+    @_call
+    def merge_when_allowed(self, number: int, *, head: str) -> Iterable[None]:
         """Merge at once, or as soon as CI is green and the rules allow."""
-
-        def allow() -> Iterable[None]:
-            pull = self._looked_at(number)
-            if pull.head != head:
-                raise ForgeRefused("the head was modified", status=409)
-            if pull.state != "open" or pull.is_draft:
-                raise ForgeRefused("the pull request is not mergeable", status=405)
-            self._change_pull(number, is_queued=True)
-            self._looked_at(number)
-            return ()
-
-        return self._call("merge_when_allowed", number, allow, text=head)
+        pull = self._looked_at(number)
+        if pull.head != head:
+            raise ForgeRefused("the head was modified", status=409)
+        if pull.state != "open" or pull.is_draft:
+            raise ForgeRefused("the pull request is not mergeable", status=405)
+        self._change_pull(number, is_queued=True)
+        self._looked_at(number)
+        return ()
 
     # -- what calls and persons do
 
@@ -393,28 +415,6 @@ class InMemoryForge:
     def url(self) -> str:
         """Return the page of the repository."""
         return f"https://{self.host}/{self.repo}"
-
-    def _call(
-        self, name: str, number: int | None, effect: Callable[[], Iterable[T]], *, text: str = ""
-    ) -> Observable[T]:
-        half = self.latency / 2
-
-        def story() -> Flow[None]:
-            if half:
-                yield from ask(timer(half))
-            self._fault(name, number, late=False)
-            answer = [*effect()]
-            self.calls.append(
-                ForgeCall(
-                    at=self.clock.elapsed, login=self.name, name=name, number=number, text=text
-                )
-            )
-            self._fault(name, number, late=True)
-            if half:
-                yield from ask(timer(half))
-            yield from emit(*answer)
-
-        return flow(story)
 
     def _fault(self, name: str, number: int | None, *, late: bool) -> None:
         for fault in self._repository.faults:
@@ -482,9 +482,6 @@ class InMemoryForge:
         labels = dict.fromkeys([*self._issue(number).labels, *add])
         return self._change_issue(number, labels=tuple(n for n in labels if n not in without))
 
-    def _set_open(self, number: int, *, is_open: bool) -> Iterable[None]:
-        return self._change_issue(number, is_open=is_open)
-
     def _change_pull(self, number: int, **fields: Any) -> None:
         if number not in self._repository.pulls:
             raise ForgeRefused(f"pull request {number} is not found", status=404)
@@ -519,7 +516,9 @@ class InMemoryForge:
             if (number, head) not in self._repository.began:
                 self._began(pull)
         if pull.state == "open":
-            pull = replace(pull, jobs=self._jobs(pull), conflicts=self._conflicts(pull))
+            pull = replace(
+                pull, jobs=self._jobs(number, pull.head), conflicts=self._conflicts(pull)
+            )
         self._repository.pulls[number] = pull
         if pull.is_queued and pull.state == "open" and self._allows(pull):
             self._merged(pull)
@@ -533,12 +532,12 @@ class InMemoryForge:
         commit = self._merge(pull)
         self._change_pull(pull.number, state="merged", merged_as=commit, is_queued=False)
 
-    def _jobs(self, pull: PullRequest) -> tuple[Job, ...]:
-        began, runs = self._repository.began[pull.number, pull.head]
+    def _jobs(self, number: int, head: str) -> tuple[Job, ...]:
+        began, runs = self._repository.began[number, head]
         jobs = []
         for at, run in enumerate(runs):
             ended = self.clock.now >= began + timedelta(seconds=seconds(run.takes))
-            id = f"{pull.number}-{pull.head}-{at}"
+            id = f"{number}-{head}-{at}"
             self._repository.logs[id] = run.log
             jobs.append(
                 Job(
@@ -605,11 +604,11 @@ class ForgePerson:
 
     def closes(self, number: int) -> None:
         """Close an issue."""
-        self.forge._set_open(number, is_open=False)
+        self.forge._change_issue(number, is_open=False)
 
     def reopens(self, number: int) -> None:
         """Reopen an issue."""
-        self.forge._set_open(number, is_open=True)
+        self.forge._change_issue(number, is_open=True)
 
     def deletes(self, number: int) -> None:
         """Delete an issue."""

@@ -1,4 +1,4 @@
-"""`patiently`: a call to a forge is repeated, in virtual time."""
+"""`Patient`: a call to a forge is repeated, in virtual time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cuggino.errors import (
 )
 from cuggino.events import WatchForgeWaiting
 from cuggino.forge import Forge
-from cuggino.forge.patience import patiently
+from cuggino.forge.patience import Patient
 from cuggino.operators import Flow, emit, flow
 from cuggino.testing import VirtualClock
 
@@ -51,7 +51,7 @@ def repeated(
     errors: list[Exception] = []
 
     def story() -> Flow[None]:
-        yield from emit((yield from patiently("comment on issue 7", FORGE, calls)))
+        yield from emit((yield from Patient(FORGE).get("comment on issue 7", calls)))
 
     flow(story).subscribe(seen.append, errors.append, scheduler=clock)
     clock.advance_to(clock.at("1d"))
@@ -128,7 +128,7 @@ def test_what_repeating_would_not_change_is_raised(error: Exception) -> None:
 def test_a_disposed_wait_leaves_no_timer() -> None:
     clock = VirtualClock()
     calls = Calls(clock, [cast(ForgeError, ForgeUnreachable("down"))] * 3)
-    ended = flow(lambda: patiently("look", FORGE, calls)).subscribe(scheduler=clock)
+    ended = flow(lambda: Patient(FORGE).do("look", calls)).subscribe(scheduler=clock)
     clock.advance_to(clock.at("2s"))
     ended.dispose()
     assert clock.pending == 0
