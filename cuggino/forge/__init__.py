@@ -5,6 +5,7 @@ Agents get neither. Text that others write there is untrusted.
 """
 
 from cuggino.forge.api import PROGRAMS, Api, Response
+from cuggino.forge.ci import Ci, ci_of
 from cuggino.forge.command_sources import command_source
 from cuggino.forge.finding import forge_of, remote_url
 from cuggino.forge.github import GitHub
@@ -12,7 +13,16 @@ from cuggino.forge.gitlab import GitLab
 from cuggino.forge.hooks import HookCall, RunHook, hooked
 from cuggino.forge.importing import import_once, imported
 from cuggino.forge.landing import landing_of
-from cuggino.forge.model import CheckState, Comment, Forge, Issue, Job, PullRequest, Remark
+from cuggino.forge.model import (
+    CheckState,
+    Comment,
+    Forge,
+    Issue,
+    Job,
+    PullRequest,
+    Remark,
+    ci_state,
+)
 from cuggino.forge.programs import OLDEST, check_program, has_login, program_version
 from cuggino.forge.proposing import PullRequests, pull_requests
 from cuggino.forge.redaction import Redaction, redacting
@@ -25,6 +35,7 @@ __all__ = [
     "Api",
     "Beside",
     "CheckState",
+    "Ci",
     "Comment",
     "Forge",
     "GitHub",
@@ -43,6 +54,8 @@ __all__ = [
     "SourceItem",
     "beside_watch",
     "check_program",
+    "ci_of",
+    "ci_state",
     "command_source",
     "forge_of",
     "has_login",

@@ -379,26 +379,26 @@ def _until(response: Response, now: datetime) -> datetime | None:
 def _message(response: Response) -> str:
     """Return the error message of an unsuccessful response, or its HTTP status, on one line."""
     try:
-        said = json.loads(response.body)
+        answer = json.loads(response.body)
     except ValueError:
-        said = None
+        answer = None
     parts: list[str] = []
-    if isinstance(said, dict):
+    if isinstance(answer, dict):
         for key in ("message", "error", "errors"):
-            parts += _texts(said.get(key))
+            parts += _texts(answer.get(key))
     return one_line(": ".join(dict.fromkeys(parts))) or f"HTTP {response.status}"
 
 
-def _texts(said: Any) -> list[str]:
+def _texts(answer: Any) -> list[str]:
     """Return the texts in a message: a string, a list, or an object with a text per field."""
-    if isinstance(said, str):
-        return [said]
-    if isinstance(said, list):
-        return [text for part in said for text in _texts(part)]
-    if isinstance(said, dict):
-        if isinstance(said.get("message"), str):
-            return [said["message"]]
-        return [f"{key} {text}" for key, part in said.items() for text in _texts(part)]
+    if isinstance(answer, str):
+        return [answer]
+    if isinstance(answer, list):
+        return [text for part in answer for text in _texts(part)]
+    if isinstance(answer, dict):
+        if isinstance(answer.get("message"), str):
+            return [answer["message"]]
+        return [f"{key} {text}" for key, part in answer.items() for text in _texts(part)]
     return []
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from reactivex import Observable, defer, operators as ops
 
 from cuggino.domain import Schedule
+from cuggino.events import WatchForgeWaiting
 from cuggino.forge.model import CheckState, Forge, Job, ci_state
 from cuggino.forge.patience import Patient
 from cuggino.operators import Flow, emit, flow
@@ -60,7 +61,9 @@ class Ci:
         return Ci(commit=commit, jobs=jobs, polls=self.polls + 1 if is_same else 1)
 
 
-def ci_of(forge: Forge, of: str | int, *, schedule: Schedule = EVERY) -> Observable[Any]:
+def ci_of(
+    forge: Forge, of: str | int, *, schedule: Schedule = EVERY
+) -> Observable[Ci | WatchForgeWaiting]:
     """Poll CI of a commit, or of the head of a pull request given by its number.
 
     ::
@@ -70,7 +73,7 @@ def ci_of(forge: Forge, of: str | int, *, schedule: Schedule = EVERY) -> Observa
 
     Emits a `Ci` when jobs, commit or `is_settled` have changed, and `WatchForgeWaiting` while the
     forge limits requests or cannot be reached. Completes when the schedule is exhausted; to wait
-    for the outcome, take the first that `is_settled`.
+    for the outcome, take the first `Ci` that `is_settled`.
 
     Errors: `ForgeRefused` if the commit or the pull request does not exist.
     """

@@ -68,10 +68,10 @@ def reclaimed(desk: Desk) -> Companion:
 
 def _claimed(desk: Desk, place: Place) -> Flow[bool]:
     """Claim the issue if it is unclaimed; return whether the claim is ours."""
-    item, number, forge, origins = place.item, place.number, place.tracker.forge, desk.origins
-    key = place.origin.key or origins.change(item, key=new_key()).key
-    comments = yield from _comments(place)
-    for _ in range(3):  # again if the comment is deleted in between
+    number, forge = place.number, place.tracker.forge
+    key = place.origin.key or desk.origins.change(place.item, key=new_key()).key
+    for _ in range(4):  # again if the comment is deleted in between
+        comments = yield from _comments(place)
         first = first_claim(comments)
         mine = own(comments, key)
         if first is not None and key_of(first) != key:
@@ -80,16 +80,11 @@ def _claimed(desk: Desk, place: Place) -> Flow[bool]:
         if mine is not None:
             yield from _won(desk, place, mine)
             return True
-        if place.origin.comment not in ("", "?"):  # a person has removed it
-            if place.origin.rewritten:
-                return True
-            origins.change(item, rewritten=True)
-        origins.change(item, comment="?")
+        if not desk.may_comment(place):
+            return True
+        adding = f"claim issue {number}"
         body = desk.body(key, place.report)
-        yield from place.patient.get(
-            f"claim issue {number}", found_or_added, forge, number, key, body
-        )
-        comments = yield from _comments(place)
+        yield from place.patient.get(adding, found_or_added, forge, number, key, body)
     return True
 
 

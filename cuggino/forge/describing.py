@@ -65,7 +65,7 @@ def describing(
         parts = [
             first,
             f"The work of coding agents on {inline(item)}, by cuggino.",
-            *_told(_run_of(workspace, item)),
+            *_work_of(_run_of(workspace, item)),
             "### Checks",
             f"- `{inline(check_command).replace('`', '')}` passed on this branch, merged with "
             f"`{target}`.",
@@ -86,7 +86,7 @@ def _run_of(workspace: Workspace, item: str) -> JournalFile | None:
         return None
 
 
-def _told(run: JournalFile | None) -> list[str]:
+def _work_of(run: JournalFile | None) -> list[str]:
     """Return the plan and the reviews of a run."""
     plan, commits, iteration = "", 0, 0
     reviews: dict[int, str] = {}
@@ -114,6 +114,6 @@ def _told(run: JournalFile | None) -> list[str]:
 
 
 def _review(iteration: int, verdict: str, content: str) -> str:
-    said = foreign(content, limit=_REVIEW)
+    quoted = foreign(content, limit=_REVIEW)
     head = f"- Iteration {iteration}: the reviewing agent {verdict}."
-    return f"{head}\n\n{said}" if said else head
+    return f"{head}\n\n{quoted}" if quoted else head

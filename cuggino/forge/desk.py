@@ -111,6 +111,15 @@ class Desk:
         self.origins.change(item, report=report.model_dump(mode="json"))
         self.changed.on_next(item)
 
+    def may_comment(self, place: Place) -> bool:
+        """Return whether to add a missing comment: once more if a person has removed it."""
+        origin = place.origin
+        is_gone = origin.comment not in ("", "?")
+        if is_gone and origin.rewritten:
+            return False
+        self.origins.change(place.item, comment="?", rewritten=origin.rewritten or is_gone)
+        return True
+
     def silence(self, item: str, error: CugginoError) -> Event:
         """Stop reporting on an item's issue; return the event with the reason.
 

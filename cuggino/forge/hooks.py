@@ -127,6 +127,19 @@ def hooks_of(
     return hooked(config.hooks, run, timeout=timeout, url_of=url_of)
 
 
+_HOOKS: Mapping[type[Event], HookName] = {
+    WatchItemImported: "item.imported",
+    WatchProcessingItem: "item.begun",
+    LoopSpecIssue: "item.question",
+    WatchSentBack: "item.sent-back",
+    WatchProposed: "item.proposed",
+    WatchLanded: "item.landed",
+    WatchItemCompleted: "item.landed",
+    WatchItemParked: "item.parked",
+    WatchBacklogWaiting: "watch.idle",
+}
+
+
 class _Occasion(NamedTuple):
     hook: HookName
     item: str = ""
@@ -153,41 +166,32 @@ class _Calls:
             self.dropped[occasion.hook] += 1
             return
         hook, item, url = occasion
-        told = event.of_item(item) if item else event
+        shown = event.of_item(item) if item else event
         url = url or (self._url_of(item) if item else "")
         env = {"CUGGINO_HOOK": hook, "CUGGINO_ITEM": item, "CUGGINO_URL": url}
-        line = dump_event(told)
+        line = dump_event(shown)
         call = HookCall(hook=hook, command=command, line=line, env=env)
         self.waiting.update(lambda waiting: (*waiting, call))
 
     def _occasion(self, event: Event) -> _Occasion | None:
+        hook = _HOOKS.get(type(event))
+        item, url = getattr(event, "filename", ""), getattr(event, "url", "")
         match event:
-            case WatchItemImported(filename=item, change="new", url=url):
-                return _Occasion("item.imported", item, url)
-            case WatchProcessingItem(filename=item):
+            case WatchItemImported(change=change) if change != "new":
+                return None
+            case WatchProcessingItem():
                 self._item = item
                 self._landed.discard(item)
-                return _Occasion("item.begun", item)
-            case LoopSpecIssue(item=item):  # the event has no item without slots
-                return _Occasion("item.question", item or self._item)
-            case WatchSentBack(filename=item):
-                return _Occasion("item.sent-back", item)
-            case WatchProposed(filename=item, url=url):
-                return _Occasion("item.proposed", item, url)
-            case WatchLanded(filename=item, url=url):
+            case LoopSpecIssue():  # without slots it does not name its item
+                item = event.item or self._item
+            case WatchLanded():
                 self._landed.add(item)
-                return _Occasion("item.landed", item, url)
-            case WatchItemCompleted(filename=item):
-                if item in self._landed:
-                    self._landed.discard(item)
-                    return None
-                return _Occasion("item.landed", item)
-            case WatchItemParked(filename=item):
-                return _Occasion("item.parked", item)
-            case WatchBacklogWaiting():
-                return _Occasion("watch.idle")
-            case _:
+            case WatchItemCompleted() if item in self._landed:
+                self._landed.discard(item)
                 return None
+            case _:
+                pass
+        return None if hook is None else _Occasion(hook, item, url)
 
 
 def _story(calls: _Calls, run: RunHook, timeout: float) -> Flow[None]:
@@ -204,8 +208,8 @@ def _story(calls: _Calls, run: RunHook, timeout: float) -> Flow[None]:
             dropped, calls.dropped = calls.dropped, Counter()
             for hook, count in dropped.items():
                 what = "event was" if count == 1 else "events were"
-                said = f"{count} {what} dropped, as {WAITING_LIMIT} others were waiting"
-                yield from emit(HookFailed(hook=hook, message=said))
+                text = f"{count} {what} dropped, as {WAITING_LIMIT} others were waiting"
+                yield from emit(HookFailed(hook=hook, message=text))
 
 
 def _called(call: HookCall, run: RunHook, timeout: float) -> Flow[HookFailed | None]:
@@ -237,8 +241,8 @@ def _called(call: HookCall, run: RunHook, timeout: float) -> Flow[HookFailed | N
         message = error.message
     if not message:
         return None
-    said = f"{message}: {last}" if last else message
-    return HookFailed(hook=call.hook, message=said, exit_code=code)
+    text = f"{message}: {last}" if last else message
+    return HookFailed(hook=call.hook, message=text, exit_code=code)
 
 
 def _shown(line: bytes) -> str:

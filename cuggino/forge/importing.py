@@ -256,11 +256,13 @@ class _Look:
         if self._gone is None:
             self._gone = {*self._backlog.settled(), *self._backlog.parked()}
         if name in self._gone:
-            self._origins.change(name, **self._said(item, text), begun=True)
+            self._origins.change(name, **self._fields(item, text), begun=True)
             return []
         if (there := self._backlog.text_digest(name)) is not None:
             is_its_text = there == text_digest(text)
-            self._origins.change(name, **self._said(item, text), file=there if is_its_text else "?")
+            self._origins.change(
+                name, **self._fields(item, text), file=there if is_its_text else "?"
+            )
             return []
         return self._write(name, item, text, Origin(source=self._source.name, id=item.id))
 
@@ -291,8 +293,8 @@ class _Look:
         """Write the file of an item, after recording the digest of the new text."""
         digest, held = text_digest(text), _line(item.held)
         key = origin.key or secrets.token_hex(8)
-        said = self._said(item, text)
-        self._origins.change(name, **said, held=held, key=key, file=origin.file, writing=digest)
+        fields = self._fields(item, text)
+        self._origins.change(name, **fields, held=held, key=key, file=origin.file, writing=digest)
         content = with_held(text, held or self._backlog.held(name))
         is_written = self._backlog.update(name, content, instead_of=origin.file or None)
         self._origins.change(name, file=digest if is_written else origin.file, writing="")
@@ -319,16 +321,16 @@ class _Look:
             )
         ]
 
-    def _said(self, item: SourceItem, text: str) -> dict[str, Any]:
+    def _fields(self, item: SourceItem, text: str) -> dict[str, Any]:
         is_number = self._source.has_issues and item.id.isdecimal()
-        said = f"{item.title}\n{item.body}".encode("utf-8", "replace")
+        content = f"{item.title}\n{item.body}".encode("utf-8", "replace")
         return {
             "source": self._source.name,
             "id": item.id,
             "url": _url(item.url),
             "number": int(item.id) if is_number else None,
             "network": self._source.network,
-            "digest": hashlib.sha256(said).hexdigest(),
+            "digest": hashlib.sha256(content).hexdigest(),
             "upstream": text_digest(text),
         }
 

@@ -31,8 +31,8 @@ def check_program(kind: ForgeKind) -> None:
 
 def program_version(kind: ForgeKind) -> tuple[int, ...] | None:
     """Return the version of the program, or None if unknown."""
-    told = _output([PROGRAMS[kind], "--version"]) or ""
-    found = re.search(r"\b(\d+)\.(\d+)(?:\.(\d+))?", told)
+    output = _output([PROGRAMS[kind], "--version"]) or ""
+    found = re.search(r"\b(\d+)\.(\d+)(?:\.(\d+))?", output)
     return tuple(int(part) for part in found.groups() if part is not None) if found else None
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -69,14 +68,15 @@ class Report(BaseModel):
     @property
     def gist(self) -> Report:
         """Return the report without its counters and cost."""
-        return self._but(iterations=0, sessions=0, cost=None, cost_estimated=False)
+        return self.but(iterations=0, sessions=0, cost=None, cost_estimated=False)
 
-    def _but(self, **fields: Any) -> Report:
+    def but(self, **fields: Any) -> Report:
+        """Return the report with other fields."""
         return self.model_copy(update=fields)
 
     def now(self, state: ReportState, note: str = "", quoted: str = "") -> Report:
         """Return the report in another state."""
-        return self._but(state=state, note=note, quoted=quoted, question="")
+        return self.but(state=state, note=note, quoted=quoted, question="")
 
     def after(self, event: Event) -> Report:
         """Return the report after an event of its item."""
@@ -94,9 +94,9 @@ def report_of(fields: dict[str, Any]) -> Report:
 
 def text_of(report: Report, redact: Redaction) -> str:
     """Return the text of the comment, in Markdown, without its hidden marker."""
-    said = _SAYS[report.state]
+    sentence = _SENTENCES[report.state]
     note = f" {inline(redact(report.note))}" if report.note else ""
-    parts = [f"**{said}**{note}"]
+    parts = [f"**{sentence}**{note}"]
     if report.quoted:
         parts.append(foreign(redact(report.quoted)))
     if report.state == "question":
@@ -110,7 +110,7 @@ def text_of(report: Report, redact: Redaction) -> str:
     return outgoing("\n\n".join(parts), redact)
 
 
-_SAYS: dict[ReportState, str] = {
+_SENTENCES: dict[ReportState, str] = {
     "working": "An agent works on this.",
     "waiting": "The work on this waits.",
     "question": "The work on this needs an answer.",
@@ -122,14 +122,12 @@ _SAYS: dict[ReportState, str] = {
 
 
 def _links(report: Report) -> str:
-    links = []
-    if report.pull_request:
-        links.append(f"Pull request: {report.pull_request}")
-    if report.branch:
-        links.append(f"Branch: `{report.branch}`")
-    if report.commit:
-        links.append(f"Commit: {report.commit}")
-    return "  \n".join(links)
+    links = {
+        "Pull request": report.pull_request,
+        "Branch": f"`{report.branch}`" if report.branch else "",
+        "Commit": report.commit,
+    }
+    return "  \n".join(f"{name}: {link}" for name, link in links.items() if link)
 
 
 def _count(report: Report) -> str:
@@ -144,41 +142,18 @@ def _count(report: Report) -> str:
     return f"{', '.join(parts)}{so_far}. " if parts else ""
 
 
-def _begun(report: Report, event: WatchProcessingItem) -> Report:
-    return report.now("working")
-
-
-def _iteration(report: Report, event: IterationStart) -> Report:
-    return report._but(iterations=report.iterations + 1)
-
-
 def _session(report: Report, event: SessionEnded) -> Report:
     cost = report.cost
     if event.cost_usd is not None:
         cost = round((cost or 0.0) + event.cost_usd, 6)
     estimated = report.cost_estimated or event.cost_estimated
-    return report._but(sessions=report.sessions + 1, cost=cost, cost_estimated=estimated)
-
-
-def _committed(report: Report, event: CommitPerformed) -> Report:
-    return report._but(commit=event.commit_hash)
-
-
-def _asked(report: Report, event: LoopSpecIssue) -> Report:
-    asked = report.now("question", quoted=event.content)
-    return asked._but(question=event.filename)
+    return report.but(sessions=report.sessions + 1, cost=cost, cost_estimated=estimated)
 
 
 def _quota(report: Report, event: QuotaWaiting) -> Report:
-    return report.now("waiting", f"A usage limit is reached{_until(event.resets_at)}.")
-
-
-def _until(at: datetime | None) -> str:
-    return "" if at is None else f", until {at:%Y-%m-%d %H:%M} UTC"
-
-
-def _lifted(report: Report, event: QuotaLifted) -> Report:
-    return report.now("working") if report.state == "waiting" else report
+    at = event.resets_at
+    until = "" if at is None else f", until {at:%Y-%m-%d %H:%M} UTC"
+    return report.now("waiting", f"A usage limit is reached{until}.")
 
 
 def _retried(report: Report, event: WatchItemRetry) -> Report:
@@ -186,51 +161,38 @@ def _retried(report: Report, event: WatchItemRetry) -> Report:
     return report.now("waiting", f"It failed and is tried again{times}:", event.message)
 
 
-def _made(report: Report, event: WatchCandidate) -> Report:
+def _candidate(report: Report, event: WatchCandidate) -> Report:
     if not event.approved:
         return report
-    return report.now("working", "It is done, and waits to land.")._but(commit=event.commit)
+    return report.now("working", "It is done, and waits to land.").but(commit=event.commit)
 
 
-def _lands(report: Report, event: WatchLanding) -> Report:
-    return report.now("working", "It is merged and checked.")
+_SENT_BACK = {
+    "conflict": "it conflicts with what has landed",
+    "ci": "a job of its pull request failed",
+    "review": "its review asks for changes",
+    "changed-files": "the check command changes files",
+}
 
 
 def _sent_back(report: Report, event: WatchSentBack) -> Report:
-    match event.reason:
-        case "conflict":
-            why = "it conflicts with what has landed"
-        case "ci":
-            why = "a job of its pull request failed"
-        case "review":
-            why = "its review asks for changes"
-        case "changed-files":
-            why = "the check command changes files"
-        case _:
-            why = f"the {event.reason} command failed"
+    why = _SENT_BACK.get(event.reason, f"the {event.reason} command failed")
     return report.now("working", f"It was sent back: {why}.")
 
 
-def _proposed(report: Report, event: WatchProposed) -> Report:
-    new = report.now("proposed")
-    return new._but(pull_request=event.url, branch=event.branch, commit=event.commit)
-
-
-def _proposal(report: Report, event: WatchProposal) -> Report:
-    says = {
-        "pending": "Its checks run.",
-        "green": "All checks have passed.",
-        "red": "A check has failed.",
-        "queued": "It is merged once the rules allow.",
-        "blocked": "A person has to act.",
-        "taken-over": "Somebody else has pushed to its branch.",
-    }
-    return report.now("proposed", says.get(event.state, ""), event.message)
+_PROPOSAL = {
+    "pending": "Its checks run.",
+    "green": "All checks have passed.",
+    "red": "A check has failed.",
+    "queued": "It is merged once the rules allow.",
+    "blocked": "A person has to act.",
+    "taken-over": "Somebody else has pushed to its branch.",
+}
 
 
 def _landed(report: Report, event: WatchLanded) -> Report:
     note = "Nothing had to be changed." if event.nothing else ""
-    return report.now("landed", note)._but(
+    return report.now("landed", note).but(
         pull_request=event.url or report.pull_request,
         branch=event.branch or "",
         commit=event.commit,
@@ -242,40 +204,38 @@ def _completed(report: Report, event: WatchItemCompleted) -> Report:
     return report if report.state == "landed" else report.now("landed", note)
 
 
-def _retained(report: Report, event: WatchItemRetained) -> Report:
-    return report.now("working", "It was edited meanwhile, and is worked on again.")
-
-
-def _parked(report: Report, event: WatchItemParked) -> Report:
-    return report.now("parked", quoted=event.reason)
-
-
 def _imported(report: Report, event: WatchItemImported) -> Report:
     if event.change == "removed" and report.state not in FINAL:
         return report.now("removed", quoted=event.reason)
     return report
 
 
-_Change: TypeAlias = Callable[[Report, Any], Report]
-
-_CHANGES: dict[type[Event], _Change] = {
-    WatchProcessingItem: _begun,
-    IterationStart: _iteration,
+_CHANGES: dict[type[Event], Callable[[Report, Any], Report]] = {
+    WatchProcessingItem: lambda report, _: report.now("working"),
+    IterationStart: lambda report, _: report.but(iterations=report.iterations + 1),
     SessionEnded: _session,
-    CommitPerformed: _committed,
-    LoopSpecIssue: _asked,
+    CommitPerformed: lambda report, event: report.but(commit=event.commit_hash),
+    LoopSpecIssue: lambda report, event: report.now("question", quoted=event.content).but(
+        question=event.filename
+    ),
     QuotaWaiting: _quota,
-    QuotaLifted: _lifted,
+    QuotaLifted: lambda report, _: report.now("working") if report.state == "waiting" else report,
     WatchItemRetry: _retried,
-    WatchCandidate: _made,
-    WatchLanding: _lands,
+    WatchCandidate: _candidate,
+    WatchLanding: lambda report, _: report.now("working", "It is merged and checked."),
     WatchSentBack: _sent_back,
-    WatchProposed: _proposed,
-    WatchProposal: _proposal,
+    WatchProposed: lambda report, event: report.now("proposed").but(
+        pull_request=event.url, branch=event.branch, commit=event.commit
+    ),
+    WatchProposal: lambda report, event: report.now(
+        "proposed", _PROPOSAL.get(event.state, ""), event.message
+    ),
     WatchLanded: _landed,
     WatchItemCompleted: _completed,
-    WatchItemRetained: _retained,
-    WatchItemParked: _parked,
+    WatchItemRetained: lambda report, _: report.now(
+        "working", "It was edited meanwhile, and is worked on again."
+    ),
+    WatchItemParked: lambda report, event: report.now("parked", quoted=event.reason),
     WatchItemImported: _imported,
 }
 

@@ -237,13 +237,10 @@ class _Outbox:
 
     def _may_write_anew(self, place: Place) -> bool:
         """Return whether to write a missing comment."""
-        item, origin = place.item, place.origin
-        is_gone = origin.comment not in ("", "?")
-        if place.report.state == "removed" or (is_gone and origin.rewritten):
-            self._desk.origins.change(item, written=place.report.digest)
-            return False
-        self._desk.origins.change(item, comment="?", rewritten=origin.rewritten or is_gone)
-        return True
+        if place.report.state != "removed" and self._desk.may_comment(place):
+            return True
+        self._desk.origins.change(place.item, written=place.report.digest)
+        return False
 
     def _note_question(self, item: str, report: Report, comment: Comment) -> None:
         """Record when the comment first showed the question, if it shows it."""

@@ -100,6 +100,7 @@ class GitHubGraphQL:
             "issues": issues,
             "pullRequests": pulls,
             "issue": lambda number: self._issue(_known(state.issues, number, "an Issue")),
+            "object": self._commit,
             "pullRequest": lambda number: self._pull(_known(state.pulls, number, "a PullRequest")),
         }
 
@@ -144,8 +145,6 @@ class GitHubGraphQL:
     def _pull(self, pull: PullState) -> dict[str, Any]:
         state = self._state
         head = state.head_of(pull)
-        jobs = [self._check(job) for job in state.jobs_of(pull)]
-        rollup = {"contexts": _of(jobs)} if jobs else None
         merging = "CLEAN" if state.is_ready(pull) else "BLOCKED"
         optional = {job.state for job in state.jobs_of(pull) if not job.is_required}
         if merging == "CLEAN" and state.is_strict and state.is_behind(pull):
@@ -171,11 +170,20 @@ class GitHubGraphQL:
             "isMergeQueueEnabled": state.has_queue,
             "autoMergeRequest": {"enabledAt": pull.at} if pull.is_queued else None,
             "mergeCommit": {"oid": pull.merged_as} if pull.merged_as else None,
-            "commits": _of([{"commit": {"oid": head, "statusCheckRollup": rollup}}]),
+            "commits": _of([{"commit": self._checked(head, state.jobs_of(pull))}]),
             "comments": _of([self._note(note, "IssueComment") for note in pull.comments]),
             "reviews": _of([self._note(note, "PullRequestReview") for note in pull.reviews]),
             "reviewThreads": _of([self._thread(note) for note in pull.threads]),
         }
+
+    def _commit(self, expression: str) -> dict[str, Any] | None:
+        if not self._state.has_commit(expression):
+            return None
+        return self._checked(expression, self._state.jobs.get(expression, []))
+
+    def _checked(self, commit: str, jobs: list[JobOf]) -> dict[str, Any]:
+        rollup = {"contexts": _of([self._check(job) for job in jobs])} if jobs else None
+        return {"__typename": "Commit", "oid": commit, "statusCheckRollup": rollup}
 
     def _check(self, job: JobOf) -> dict[str, Any]:
         if job.name.startswith("status:"):

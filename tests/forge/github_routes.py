@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from typing import Any
-from urllib.parse import unquote
 
 from tests.forge.github_graphql import GitHubGraphQL
 from tests.forge.state import Note, State
-from tests.forge.wire import NOT_FOUND, Reply, Request, paged
+from tests.forge.wire import NOT_FOUND, Reply, Request, Route, paged, routed
 
 _PERMISSIONS = {"OWNER": "admin", "MEMBER": "write", "COLLABORATOR": "write"}
 _LONGEST = 65_536
@@ -22,7 +19,7 @@ class GitHubRoutes:
         self._state = state
         self._graphql = GitHubGraphQL(state)
         here = r"/api/v3/repos/[^/]+/[^/]+"
-        self._routes: list[tuple[str, str, Callable[..., Reply]]] = [
+        self._routes: list[Route] = [
             ("GET", here, self._repository),
             ("GET", here + r"/issues/(\d+)/comments", self._comments),
             ("POST", here + r"/issues/(\d+)/comments", self._comment),
@@ -44,15 +41,9 @@ class GitHubRoutes:
             return Reply(200, self._graphql.answer(request.value))
         if (moved := self._moved(request)) is not None:
             return moved
-        if not request.path.startswith((f"/api/v3/repos/{self._state.repo}", "/api/v3/")):
+        if self._name(request.path) != self._state.repo:
             return NOT_FOUND
-        for method, pattern, route in self._routes:
-            found = re.fullmatch(pattern, request.path)
-            if found and method == request.method:
-                if self._name(request.path) != self._state.repo:
-                    return NOT_FOUND
-                return route(request, *map(unquote, found.groups()))
-        return NOT_FOUND
+        return routed(self._routes, request)
 
     def _name(self, path: str) -> str:
         return "/".join(path.split("/")[4:6])
@@ -71,9 +62,7 @@ class GitHubRoutes:
         return Reply(200, {"full_name": self._state.repo, "default_branch": "main"})
 
     def _comments(self, request: Request, number: str) -> Reply:
-        place = self._state.issues.get(int(number)) or self._state.pulls.get(int(number))
-        if place is None:
-            return NOT_FOUND
+        place = self._state.issues.get(int(number)) or self._state.pulls[int(number)]
         notes = [self._shown(note, int(number)) for note in place.comments]
         return paged(notes, request, self._state.url)
 
@@ -88,15 +77,11 @@ class GitHubRoutes:
 
     def _edit_comment(self, request: Request, id: str) -> Reply:
         note = self._state.note(int(id))
-        if note is None:
-            return NOT_FOUND
         note.body = request.value["body"]
         return Reply(200, self._shown(note, 0))
 
     def _delete_comment(self, request: Request, id: str) -> Reply:
         note = self._state.note(int(id))
-        if note is None:
-            return NOT_FOUND
         self._state.delete_note(note)
         return Reply(204)
 
@@ -112,9 +97,7 @@ class GitHubRoutes:
         return Reply(200, [])
 
     def _edit_issue(self, request: Request, number: str) -> Reply:
-        if int(number) not in self._state.issues:
-            return NOT_FOUND
-        if request.value.get("state") == "closed":
+        if request.value["state"] == "closed":
             self._state.close_issue(int(number), by="cuggino-bot")
         return Reply(200, {"number": int(number)})
 
@@ -133,9 +116,7 @@ class GitHubRoutes:
         return Reply(201, {"number": pull.number})
 
     def _edit_pull(self, request: Request, number: str) -> Reply:
-        pull = self._state.pulls.get(int(number))
-        if pull is None:
-            return NOT_FOUND
+        pull = self._state.pulls[int(number)]
         pull.title = request.value.get("title", pull.title)
         pull.body = request.value.get("body", pull.body)
         return Reply(200, {"number": pull.number})
@@ -157,13 +138,10 @@ class GitHubRoutes:
         return Reply(202, {"message": "Updating pull request branch."})
 
     def _log(self, request: Request, id: str) -> Reply:
-        job = self._state.job(int(id))
-        return Reply(200, job.log) if job is not None and job.log else NOT_FOUND
+        return Reply(200, self._state.log(int(id)))
 
     def _permission(self, request: Request, login: str) -> Reply:
-        association = self._state.people.get(login)
-        if association is None:
-            return NOT_FOUND
+        association = self._state.people[login]
         return Reply(200, {"permission": _PERMISSIONS.get(association, "read")})
 
     def _shown(self, note: Note, number: int) -> dict[str, Any]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote
 
 from tests.forge.state import ME, IssueState, JobOf, Note, PullState, State
-from tests.forge.wire import NOT_FOUND, Reply, Request, paged
+from tests.forge.wire import NOT_FOUND, Reply, Request, Route, paged, routed
 
 _LEVELS = {"OWNER": 50, "MEMBER": 40, "COLLABORATOR": 30, "CONTRIBUTOR": 20}
 _STATUSES = {"passed": "success", "failed": "failed", "pending": "running", "skipped": "skipped"}
@@ -20,7 +18,7 @@ class GitLabRoutes:
     def __init__(self, state: State) -> None:
         self._state = state
         here = r"/api/v4/projects/[^/]+"
-        self._routes: list[tuple[str, str, Callable[..., Reply]]] = [
+        self._routes: list[Route] = [
             ("GET", r"/api/v4/user", lambda request: Reply(200, self._person(ME))),
             ("GET", here, self._project),
             ("GET", here + r"/members/all/(\d+)", self._member),
@@ -40,6 +38,7 @@ class GitLabRoutes:
             ("GET", here + r"/merge_requests/(\d+)/discussions", self._discussions),
             ("GET", here + r"/pipelines/(\d+)/jobs", self._jobs),
             ("GET", here + r"/jobs/(\d+)/trace", self._trace),
+            ("GET", here + r"/repository/commits/(\w+)/statuses", self._statuses),
         ]
 
     def answer(self, request: Request) -> Reply:
@@ -52,23 +51,14 @@ class GitLabRoutes:
                 return Reply(status, None, {"Location": self._state.url + place})
             if name != self._state.repo:
                 return Reply(404, {"message": "404 Project Not Found"})
-        for method, pattern, route in self._routes:
-            found = re.fullmatch(pattern, request.path)
-            if found and method == request.method:
-                try:
-                    return route(request, *map(int, found.groups()))
-                except KeyError:
-                    return Reply(404, {"message": "404 Not found"})
-        return NOT_FOUND
+        return routed(self._routes, request)
 
     def _project(self, request: Request) -> Reply:
         return Reply(200, {"path_with_namespace": self._state.repo, "default_branch": "main"})
 
-    def _member(self, request: Request, number: int) -> Reply:
-        name = list(self._state.people)[number - 1]
-        level = _LEVELS.get(self._state.people[name])
-        if level is None:
-            return Reply(404, {"message": "404 Not found"})
+    def _member(self, request: Request, id: str) -> Reply:
+        name = list(self._state.people)[int(id) - 1]
+        level = _LEVELS[self._state.people[name]]
         return Reply(200, {**self._person(name), "access_level": level})
 
     def _issues(self, request: Request) -> Reply:
@@ -80,22 +70,22 @@ class GitLabRoutes:
         ]
         return paged(found, request, self._state.url)
 
-    def _issue(self, request: Request, number: int) -> Reply:
-        return Reply(200, self._shown(self._state.issues[number]))
+    def _issue(self, request: Request, id: str) -> Reply:
+        return Reply(200, self._shown(self._state.issues[int(id)]))
 
-    def _edit_issue(self, request: Request, number: int) -> Reply:
-        wanted, issue = request.value, self._state.issues[number]
+    def _edit_issue(self, request: Request, id: str) -> Reply:
+        wanted, issue = request.value, self._state.issues[int(id)]
         for label in filter(None, wanted.get("add_labels", "").split(",")):
-            self._state.label(number, label, by=ME)
+            self._state.label(int(id), label, by=ME)
         for label in filter(None, wanted.get("remove_labels", "").split(",")):
             if label in issue.labels:
-                self._state.unlabel(number, label, by=ME)
+                self._state.unlabel(int(id), label, by=ME)
         if wanted.get("state_event") == "close":
-            self._state.close_issue(number, by=ME)
+            self._state.close_issue(int(id), by=ME)
         return Reply(200, self._shown(issue))
 
-    def _notes(self, request: Request, number: int) -> Reply:
-        issue = self._state.issues[number]
+    def _notes(self, request: Request, id: str) -> Reply:
+        issue = self._state.issues[int(id)]
         texts = {"edited": "changed the description", "retitled": "changed title from **a** to b"}
         activity = [
             {
@@ -114,25 +104,21 @@ class GitLabRoutes:
         entries = sorted([*activity, *notes], key=lambda note: str(note["created_at"]))
         return paged(entries, request, self._state.url)
 
-    def _add_note(self, request: Request, number: int) -> Reply:
-        self._state.issues[number]
-        return Reply(201, self._note(self._state.comment(number, request.value["body"], by=ME)))
+    def _add_note(self, request: Request, id: str) -> Reply:
+        self._state.issues[int(id)]
+        return Reply(201, self._note(self._state.comment(int(id), request.value["body"], by=ME)))
 
-    def _edit_note(self, request: Request, number: int) -> Reply:
-        note = self._state.note(number)
-        if note is None:
-            return Reply(404, {"message": "404 Note Not Found"})
+    def _edit_note(self, request: Request, id: str) -> Reply:
+        note = self._state.note(int(id))
         note.body = request.value["body"]
         return Reply(200, self._note(note))
 
-    def _delete_note(self, request: Request, number: int) -> Reply:
-        note = self._state.note(number)
-        if note is None:
-            return Reply(404, {"message": "404 Note Not Found"})
+    def _delete_note(self, request: Request, id: str) -> Reply:
+        note = self._state.note(int(id))
         self._state.delete_note(note)
         return Reply(204)
 
-    def _label_events(self, request: Request, number: int) -> Reply:
+    def _label_events(self, request: Request, id: str) -> Reply:
         actions = {"labeled": "add", "unlabeled": "remove"}
         events = [
             {
@@ -141,7 +127,7 @@ class GitLabRoutes:
                 "label": {"name": change.label},
                 "action": actions[change.kind],
             }
-            for change in self._state.issues[number].changes
+            for change in self._state.issues[int(id)].changes
             if change.kind in actions
         ]
         return paged(events, request, self._state.url)
@@ -174,31 +160,31 @@ class GitLabRoutes:
         )
         return Reply(201, self._pull(pull))
 
-    def _merge_request(self, request: Request, number: int) -> Reply:
-        return Reply(200, self._pull(self._state.pulls[number]))
+    def _merge_request(self, request: Request, id: str) -> Reply:
+        return Reply(200, self._pull(self._state.pulls[int(id)]))
 
-    def _edit(self, request: Request, number: int) -> Reply:
-        pull = self._state.pulls[number]
+    def _edit(self, request: Request, id: str) -> Reply:
+        pull = self._state.pulls[int(id)]
         title = request.value["title"]
         pull.is_draft = title.startswith("Draft: ")
         pull.title, pull.body = title.removeprefix("Draft: "), request.value["description"]
         return Reply(200, self._pull(pull))
 
-    def _merge(self, request: Request, number: int) -> Reply:
-        pull, wanted = self._state.pulls[number], request.value
+    def _merge(self, request: Request, id: str) -> Reply:
+        pull, wanted = self._state.pulls[int(id)], request.value
         if self._state.head_of(pull) != wanted["sha"]:
             return Reply(409, {"message": "SHA does not match HEAD of source branch"})
         jobs = {job.state for job in self._state.jobs_of(pull)}
         if self._state.is_ready(pull):
-            self._state.merge(number)
+            self._state.merge(int(id))
         elif "pending" in jobs and wanted.get("merge_when_pipeline_succeeds"):
             pull.is_queued = True
         else:
             return Reply(405, {"message": "405 Method Not Allowed"})
         return Reply(200, self._pull(pull))
 
-    def _discussions(self, request: Request, number: int) -> Reply:
-        pull = self._state.pulls[number]
+    def _discussions(self, request: Request, id: str) -> Reply:
+        pull = self._state.pulls[int(id)]
         threads = [
             {
                 **self._note(note),
@@ -215,16 +201,21 @@ class GitLabRoutes:
         notes = [*map(self._note, pull.comments), *asked, *threads]
         return paged([{"id": "d", "notes": [note]} for note in notes], request, self._state.url)
 
-    def _jobs(self, request: Request, number: int) -> Reply:
+    def _jobs(self, request: Request, id: str) -> Reply:
         return paged(
-            list(map(self._job, self._state.jobs_of(self._state.pulls[number]))),
+            list(map(self._job, self._state.jobs_of(self._state.pulls[int(id)]))),
             request,
             self._state.url,
         )
 
-    def _trace(self, request: Request, number: int) -> Reply:
-        job = self._state.job(number)
-        return Reply(200, job.log) if job is not None and job.log else NOT_FOUND
+    def _statuses(self, request: Request, commit: str) -> Reply:
+        if not self._state.has_commit(commit):
+            return NOT_FOUND
+        jobs = self._state.jobs.get(commit, [])
+        return paged(list(map(self._job, jobs)), request, self._state.url)
+
+    def _trace(self, request: Request, id: str) -> Reply:
+        return Reply(200, self._state.log(int(id)))
 
     def _shown(self, issue: IssueState) -> dict[str, Any]:
         return {

@@ -59,6 +59,12 @@ class Proposed(Landings):
         assert isinstance(trunk, PullRequests)
         return trunk
 
+    def begun(self, **settings: Any) -> PullRequests:
+        """Return the landing after its start."""
+        trunk = self.landing(**settings)
+        self.play(trunk.open())
+        return trunk
+
     def play(self, stream: Any, seconds: float = 3600.0) -> list[Event]:
         """Return the events of a stream; an error of it is raised."""
         seen: list[Event] = []

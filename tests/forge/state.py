@@ -232,8 +232,9 @@ class State:
             ]
         return self.jobs.get(head, [])
 
-    def job(self, number: int) -> JobOf | None:
-        return next((job for jobs in self.jobs.values() for job in jobs if job.id == number), None)
+    def log(self, number: int) -> bytes:
+        """Return the log of a job; raise KeyError without one."""
+        return {job.id: job.log for jobs in self.jobs.values() for job in jobs if job.log}[number]
 
     # Merging
 
@@ -291,6 +292,9 @@ class State:
         done = self._run("rev-parse", "--verify", "-q", f"refs/heads/{branch}")
         return done.stdout.decode().strip() or None
 
+    def has_commit(self, commit: str) -> bool:
+        return self._run("cat-file", "-e", f"{commit}^{{commit}}").returncode == 0
+
     def git(self, *args: str) -> str:
         done = self._run(*args)
         assert done.returncode == 0, done.stderr.decode()
@@ -308,12 +312,9 @@ class State:
             self._clock += timedelta(seconds=1)
             return self._clock.strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    def note(self, number: int) -> Note | None:
+    def note(self, number: int) -> Note:
         """Return a comment on an issue or a pull request by its id."""
-        places = self._places()
-        return next(
-            (note for place in places for note in place.comments if note.id == number), None
-        )
+        return {note.id: note for place in self._places() for note in place.comments}[number]
 
     def delete_note(self, note: Note) -> None:
         for place in self._places():

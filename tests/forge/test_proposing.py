@@ -8,6 +8,7 @@ import pytest
 
 from cuggino import events as ev
 from cuggino.errors import ConfigError, ForgeRefused, ForgeUnreachable
+from cuggino.forge import PullRequests
 from cuggino.operators.merge_now import merge_now
 from cuggino.stages.slots import TARGET, candidate_ref
 from cuggino.testing import CiRun
@@ -49,8 +50,7 @@ class TestLanding:
         assert [candidate_ref("page.md")] == work.refs(candidate_ref("page.md"))
 
     def test_it_is_merged_with_the_target_as_it_is_in_the_remote(self, work: Proposed) -> None:
-        trunk = work.landing()
-        work.play(trunk.open())
+        trunk = work.begun()
         candidate = page(work)
         work.person_pushes("main", {"theirs.txt": "theirs\n"})
         work.proposed(trunk, candidate)
@@ -59,15 +59,13 @@ class TestLanding:
 
     def test_several_fetches_of_the_target_at_once(self, work: Proposed) -> None:
         """Attempts that begin and a landing may fetch it at the same time; each gets it."""
-        trunk = work.landing()
-        work.play(trunk.open())
+        trunk = work.begun()
         pushed = work.person_pushes("main", {"theirs.txt": "theirs\n"})
         heads = work.play(merge_now(*(trunk.head(()) for _ in range(6))))
         assert [pushed] * 6 == [*map(str, heads)]
 
     def test_one_that_fails_at_the_gate_is_not_pushed(self, work: Proposed) -> None:
-        trunk = work.landing()
-        work.play(trunk.open())
+        trunk = work.begun()
         candidate = work.candidate("page.md", {"red": ""}, base=work.head("main"))
         back = work.play(trunk.land(candidate, title="t", returns=2))[-1]
         assert isinstance(back, ev.WatchSentBack)
@@ -76,8 +74,7 @@ class TestLanding:
         assert [] == work.forge.writes()
 
     def test_a_conflict_is_sent_back_with_the_paths(self, work: Proposed) -> None:
-        trunk = work.landing()
-        work.play(trunk.open())
+        trunk = work.begun()
         candidate = work.candidate("page.md", {"base.txt": "mine\n"}, base=work.head("main"))
         work.person_pushes("main", {"base.txt": "theirs\n"})
         back = work.play(trunk.land(candidate, title="t", returns=0))[-1]
@@ -86,8 +83,7 @@ class TestLanding:
         assert work.remote_head("main") == work.head(TARGET), "the next attempt begins there"
 
     def test_nothing_is_proposed_without_a_change(self, work: Proposed) -> None:
-        trunk = work.landing()
-        work.play(trunk.open())
+        trunk = work.begun()
         candidate = work.candidate("page.md", {}, base=work.head("main"))
         landed = work.play(trunk.land(candidate, title="t", returns=0))[-1]
         assert isinstance(landed, ev.WatchLanded)
@@ -97,16 +93,14 @@ class TestLanding:
     def test_a_branch_of_somebody_else_is_not_touched(self, work: Proposed) -> None:
         work.git("push", "--quiet", "origin", "main:refs/heads/cuggino/page", cwd=work.person)
         there = work.remote_head("cuggino/page")
-        trunk = work.landing()
-        work.play(trunk.open())
+        trunk = work.begun()
         proposed = work.proposed(trunk, page(work))
         assert "cuggino/page-2" == proposed.branch
         assert there == work.remote_head("cuggino/page")
 
     def test_it_is_pushed_again_after_a_return(self, work: Proposed) -> None:
         """To the same branch and pull request, whose text is brought up to date."""
-        trunk = work.landing()
-        work.play(trunk.open())
+        trunk = work.begun()
         first = work.proposed(trunk, page(work))
         again = page(work, attempt=2)
         second = work.proposed(trunk, again, returns=1)
@@ -117,8 +111,7 @@ class TestLanding:
 
     @pytest.mark.real_agent
     def test_what_somebody_has_pushed_meanwhile_is_part_of_it(self, work: Proposed) -> None:
-        trunk = work.landing()
-        work.play(trunk.open())
+        trunk = work.begun()
         base = work.proposed(trunk, page(work)).candidate
         theirs = work.person_pushes("cuggino/page", {"theirs.txt": "theirs\n"})
         again = work.candidate("page.md", {"page.html": "better\n"}, base=base, attempt=2)
@@ -129,8 +122,7 @@ class TestLanding:
     def test_what_conflicts_with_somebody_elses_work_is_not_overwritten(
         self, work: Proposed
     ) -> None:
-        trunk = work.landing()
-        work.play(trunk.open())
+        trunk = work.begun()
         work.proposed(trunk, page(work))
         theirs = work.person_pushes("cuggino/page", {"page.html": "theirs\n"})
         again = work.candidate("page.md", {"page.html": "mine\n"}, base=work.head("main"))
@@ -141,8 +133,7 @@ class TestLanding:
     @pytest.mark.real_agent
     def test_a_closed_one_parks_its_item_and_is_not_opened_again(self, work: Proposed) -> None:
         """Back in the backlog later, the item gets another branch and pull request."""
-        trunk = work.landing()
-        work.play(trunk.open())
+        trunk = work.begun()
         first = work.proposed(trunk, page(work))
         work.forge.person("ada").closes_pull_request(first.number)
         with pytest.raises(ForgeRefused, match="pull request #1 was closed"):
@@ -151,8 +142,7 @@ class TestLanding:
         assert ("cuggino/page-2", True) == (second.branch, second.is_new)
 
     def test_one_that_was_merged_meanwhile_is_followed_by_another(self, work: Proposed) -> None:
-        trunk = work.landing()
-        work.play(trunk.open())
+        trunk = work.begun()
         first = work.proposed(trunk, page(work))
         work.forge.person("ada").merges(first.number)
         base = work.head("main")
@@ -168,8 +158,7 @@ class TestRefusals:
         hook = work.remote / "hooks/pre-receive"
         hook.write_text("#!/bin/sh\necho 'GH006: protected branch'; exit 1\n")
         hook.chmod(0o755)
-        trunk = work.landing()
-        work.play(trunk.open())
+        trunk = work.begun()
         with pytest.raises(ForgeRefused, match=r"hook declined.*GH006: protected branch"):
             work.play(trunk.land(page(work), title="t", returns=0))
         hook.unlink()
@@ -178,8 +167,7 @@ class TestRefusals:
     def test_a_name_that_the_remote_cannot_have(self, work: Proposed) -> None:
         """The branch `cuggino` is in the way of `cuggino/page`."""
         work.git("push", "--quiet", "origin", "main:refs/heads/cuggino", cwd=work.person)
-        trunk = work.landing()
-        work.play(trunk.open())
+        trunk = work.begun()
         with pytest.raises(ForgeRefused, match="origin does not accept cuggino/page"):
             work.play(trunk.land(page(work), title="t", returns=0))
 
@@ -192,8 +180,7 @@ class TestRefusals:
             work.play(work.landing(target="release").open())
 
     def test_a_target_that_is_renamed(self, work: Proposed) -> None:
-        trunk = work.landing()
-        work.play(trunk.open())
+        trunk = work.begun()
         work.git("branch", "--move", "main", "trunk", cwd=work.remote)
         work.forge.target = "trunk"
         proposed = work.proposed(trunk, page_on(work, "trunk"))
@@ -201,8 +188,7 @@ class TestRefusals:
 
     def test_an_outage_is_waited_for(self, work: Proposed) -> None:
         """Of the forge, and of what git talks to."""
-        trunk = work.landing()
-        work.play(trunk.open())
+        trunk = work.begun()
         work.forge.fail("open_pull_request", ForgeUnreachable("no connection"), times=2)
         happened = work.play(trunk.land(page(work), title="t", returns=0))
         waits = [event.retry_in for event in happened if isinstance(event, ev.WatchForgeWaiting)]
@@ -211,8 +197,7 @@ class TestRefusals:
 
     def test_attempts_begin_without_a_connection(self, work: Proposed) -> None:
         """At the target as it was fetched last."""
-        trunk = work.landing()
-        work.play(trunk.open())
+        trunk = work.begun()
         work.git("remote", "set-url", "origin", "https://localhost:1/o/r.git")
         (head,) = work.play(trunk.head())
         assert work.head("main") == str(head)
@@ -226,14 +211,15 @@ def page_on(work: Proposed, target: str) -> ev.WatchCandidate:
     return work.candidate("page.md", {"page.html": "hello\n"}, base=base)
 
 
-class TestWaiting:
-    def began(self, work: Proposed, **settings: Any) -> tuple[Any, ev.WatchProposed]:
-        trunk = work.landing(**settings)
-        work.play(trunk.open())
-        return trunk, work.proposed(trunk, page(work))
+def began(work: Proposed, **settings: Any) -> tuple[PullRequests, ev.WatchProposed]:
+    """Return a landing whose candidate is proposed."""
+    trunk = work.begun(**settings)
+    return trunk, work.proposed(trunk, page(work))
 
+
+class TestWaiting:
     def test_a_person_merges_it(self, work: Proposed) -> None:
-        trunk, proposed = self.began(work)
+        trunk, proposed = began(work)
         ada = work.forge.person("ada")
         work.forge.at(600, lambda: ada.merges(proposed.number))
         happened = work.play(trunk.proposal(proposed, returns=0))
@@ -251,7 +237,7 @@ class TestWaiting:
 
     def test_the_forge_merges_it(self, work: Proposed) -> None:
         """The merge is requested once CI has passed, not before."""
-        trunk, proposed = self.began(work, auto_merge=True)
+        trunk, proposed = began(work, auto_merge=True)
         happened = work.play(trunk.proposal(proposed, returns=0))
         assert isinstance(happened[-1], ev.WatchLanded)
         assert ["pending", "queued"] == states(happened)
@@ -260,8 +246,7 @@ class TestWaiting:
 
     @pytest.mark.real_agent
     def test_what_changes_ci_files_is_merged_by_a_person(self, work: Proposed) -> None:
-        trunk = work.landing(auto_merge=True)
-        work.play(trunk.open())
+        trunk = work.begun(auto_merge=True)
         files = {".github/workflows/ci.yml": "on: push\n"}
         proposed = work.proposed(trunk, work.candidate("ci.md", files, base=work.head("main")))
         happened = work.play(trunk.proposal(proposed, returns=0))
@@ -273,13 +258,13 @@ class TestWaiting:
 
     @pytest.mark.real_agent
     def test_a_refused_merge_is_reported_once(self, work: Proposed) -> None:
-        trunk, proposed = self.began(work, auto_merge=True)
+        trunk, proposed = began(work, auto_merge=True)
         work.forge.fail("merge_when_allowed", ForgeRefused("not allowed", status=405), times=1000)
         happened = work.play(trunk.proposal(proposed, returns=0))
         assert ["pending", "blocked"] == states(happened)
 
     def test_a_draft_waits_for_a_person(self, work: Proposed) -> None:
-        trunk, proposed = self.began(work, auto_merge=True, draft=True)
+        trunk, proposed = began(work, auto_merge=True, draft=True)
         assert work.forge.pull_now(proposed.number).is_draft
         ada = work.forge.person("ada")
         work.forge.at(600, lambda: ada.readies(proposed.number))
@@ -289,7 +274,7 @@ class TestWaiting:
 
     def test_a_red_job_is_sent_back_with_its_log(self, work: Proposed) -> None:
         work.forge._ci[:] = [(RED,), (GREEN,)]
-        trunk, proposed = self.began(work)
+        trunk, proposed = began(work)
         happened = work.play(trunk.proposal(proposed, returns=1))
         assert ["pending", "red"] == states(happened)
         back = happened[-1]
@@ -302,7 +287,7 @@ class TestWaiting:
         """For one look, to send back what they say as well; not for hours."""
         slow = CiRun(state="failed", takes=75.0, log="slow", name="slow")
         work.forge._ci[:] = [(RED, slow, CiRun(takes="10h", name="nightly"))]
-        trunk, proposed = self.began(work)
+        trunk, proposed = began(work)
         back = work.play(trunk.proposal(proposed, returns=0))[-1]
         assert isinstance(back, ev.WatchSentBack)
         assert "slow" in back.output
@@ -311,7 +296,7 @@ class TestWaiting:
     @pytest.mark.real_agent
     def test_a_job_that_takes_hours_is_only_waited_for(self, work: Proposed) -> None:
         work.forge._ci[:] = [(CiRun(takes="20h"),)]
-        trunk, proposed = self.began(work, every=600.0, auto_merge=True)
+        trunk, proposed = began(work, every=600.0, auto_merge=True)
         assert ["pending"] == states(work.play(trunk.proposal(proposed, returns=0), 70_000.0))
         assert isinstance(
             work.play(trunk.proposal(proposed, returns=0), 7200.0)[-1], ev.WatchLanded
@@ -319,34 +304,34 @@ class TestWaiting:
 
     def test_without_ci_it_is_green_after_a_while(self, work: Proposed) -> None:
         work.forge._ci.clear()
-        trunk, proposed = self.began(work, auto_merge=True)
+        trunk, proposed = began(work, auto_merge=True)
         happened = work.play(trunk.proposal(proposed, returns=0))
         assert ["pending", "queued"] == states(happened)
         assert isinstance(happened[-1], ev.WatchLanded)
 
     def test_a_log_that_is_gone(self, work: Proposed) -> None:
         work.forge._ci[:] = [(RED,)]
-        trunk, proposed = self.began(work)
+        trunk, proposed = began(work)
         work.forge.fail("log", ForgeRefused("expired", status=410))
         back = work.play(trunk.proposal(proposed, returns=0))[-1]
         assert isinstance(back, ev.WatchSentBack)
         assert "The job test failed.\n\nIts log is not available." in back.output
 
     def test_one_that_is_closed(self, work: Proposed) -> None:
-        trunk, proposed = self.began(work)
+        trunk, proposed = began(work)
         work.forge.at(300, lambda: work.forge.person("ada").closes_pull_request(proposed.number))
         with pytest.raises(ForgeRefused, match="pull request #1 was closed without a merge"):
             work.play(trunk.proposal(proposed, returns=0))
 
     def test_one_whose_branch_is_deleted(self, work: Proposed) -> None:
-        trunk, proposed = self.began(work)
+        trunk, proposed = began(work)
         work.git("update-ref", "-d", "refs/heads/cuggino/page", cwd=work.remote)
         with pytest.raises(ForgeRefused, match="was closed without a merge"):
             work.play(trunk.proposal(proposed, returns=0))
 
     def test_a_conflict_with_the_target(self, work: Proposed) -> None:
         """The next attempt begins at the target as it is now."""
-        trunk, proposed = self.began(work)
+        trunk, proposed = began(work)
         work.person_pushes("main", {"page.html": "theirs\n"})
         back = work.play(trunk.proposal(proposed, returns=0))[-1]
         assert isinstance(back, ev.WatchSentBack)
@@ -354,7 +339,7 @@ class TestWaiting:
         assert work.remote_head("main") == work.head(TARGET)
 
     def test_an_outage_of_an_hour(self, work: Proposed) -> None:
-        trunk, proposed = self.began(work, auto_merge=True)
+        trunk, proposed = began(work, auto_merge=True)
         work.forge.outage(90, 3690)
         happened = work.play(trunk.proposal(proposed, returns=0), 7200.0)
         assert isinstance(happened[-1], ev.WatchLanded)
@@ -362,18 +347,15 @@ class TestWaiting:
 
     def test_a_watch_that_looks_again_reports_nothing_twice(self, work: Proposed) -> None:
         """A wait can be disposed and begun again, and goes on."""
-        trunk, proposed = self.began(work)
+        trunk, proposed = began(work)
         assert ["pending", "green"] == states(work.play(trunk.proposal(proposed, returns=0), 600.0))
         assert [] == states(work.play(trunk.proposal(proposed, returns=0), 600.0))
 
 
 class TestReviews:
-    def began(self, work: Proposed, **settings: Any) -> tuple[Any, ev.WatchProposed]:
-        return TestWaiting().began(work, **settings)
-
     def test_what_persons_ask_for_is_sent_back(self, work: Proposed) -> None:
         """With what else they say, once nothing new comes."""
-        trunk, proposed = self.began(work)
+        trunk, proposed = began(work)
         ada, number = work.forge.person("ada"), proposed.number
         work.forge.at(100, lambda: ada.reviews(number, "Nice", asks_for_changes=False))
         work.forge.at(300, lambda: ada.reviews(number, "Use h1", path="page.html", line=3))
@@ -384,7 +366,7 @@ class TestReviews:
 
     @pytest.mark.real_agent
     def test_talk_and_strangers_change_nothing(self, work: Proposed) -> None:
-        trunk, proposed = self.began(work)
+        trunk, proposed = began(work)
         ada, eve = work.forge.person("ada"), work.forge.person("eve", trusted=False)
         number = proposed.number
         work.forge.at(100, lambda: ada.reviews(number, "Nice", asks_for_changes=False))
@@ -395,7 +377,7 @@ class TestReviews:
     @pytest.mark.real_agent
     def test_it_is_answered_by_the_next_push(self, work: Proposed) -> None:
         """Nothing is sent back twice; what comes meanwhile is not lost."""
-        trunk, proposed = self.began(work)
+        trunk, proposed = began(work)
         ada, number = work.forge.person("ada"), proposed.number
         ada.reviews(number, "Use h1")
         assert isinstance(work.play(trunk.proposal(proposed, returns=0))[-1], ev.WatchSentBack)
@@ -411,12 +393,9 @@ class TestReviews:
 
 
 class TestOthers:
-    def began(self, work: Proposed, **settings: Any) -> tuple[Any, ev.WatchProposed]:
-        return TestWaiting().began(work, **settings)
-
     @pytest.mark.real_agent
     def test_what_somebody_pushes_is_theirs_to_merge(self, work: Proposed) -> None:
-        trunk, proposed = self.began(work, auto_merge=True)
+        trunk, proposed = began(work, auto_merge=True)
         work.person_pushes("cuggino/page", {"theirs.txt": "theirs\n"})
         happened = work.play(trunk.proposal(proposed, returns=0), seconds=600)
         assert ["taken-over"] == states(happened)
@@ -428,7 +407,7 @@ class TestOthers:
 
     def test_what_fails_there_is_not_worked_on(self, work: Proposed) -> None:
         work.forge._ci[:] = [(GREEN,), (RED,)]
-        trunk, proposed = self.began(work)
+        trunk, proposed = began(work)
         work.person_pushes("cuggino/page", {"theirs.txt": "theirs\n"})
         with pytest.raises(ForgeRefused, match=r"somebody else has pushed.*fails there: test"):
             work.play(trunk.proposal(proposed, returns=0))
@@ -437,7 +416,7 @@ class TestOthers:
     @pytest.mark.parametrize("force", [False, True])
     def test_a_review_of_it_goes_on_with_their_work(self, work: Proposed, force: bool) -> None:
         """The next attempt begins with it, and the push after that keeps it."""
-        trunk, proposed = self.began(work)
+        trunk, proposed = began(work)
         theirs = work.person_pushes("cuggino/page", {"theirs.txt": "theirs\n"}, force=force)
         work.forge.person("ada").reviews(proposed.number, "Go on from mine")
         happened = work.play(trunk.proposal(proposed, returns=0))
@@ -452,7 +431,7 @@ class TestOthers:
     @pytest.mark.real_agent
     def test_an_updated_branch_is_still_ours(self, work: Proposed) -> None:
         """Updating, as a forge's button does, merges the target into the branch."""
-        trunk, proposed = self.began(work, auto_merge=True)
+        trunk, proposed = began(work, auto_merge=True)
         work.person_pushes("main", {"other.txt": "other\n"})
         work.person_pushes("cuggino/page", {}, merge="main")
         happened = work.play(trunk.proposal(proposed, returns=0))

@@ -11,17 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reactivex import Observable
+from reactivex import Observable, operators as ops
 
 import cuggino
+from cuggino.domain import Schedule
 from cuggino.errors import (
     ConfigError,
+    CugginoError,
     ForgeLimited,
     ForgeLoginMissing,
     ForgeRefused,
     ForgeUnreachable,
 )
-from cuggino.forge import Api, Comment, Forge, GitHub, GitLab, Issue, Job, PullRequest
+from cuggino.forge import Api, Ci, Comment, Forge, GitHub, GitLab, Issue, Job, PullRequest, ci_of
 from tests.forge.programs import debian_gh, gh, glab, version_of
 from tests.forge.server import ForgeServer
 from tests.forge.state import ME, Association, State
@@ -29,6 +31,9 @@ from tests.limits import LIMIT
 
 pytestmark = pytest.mark.real_agent
 
+DOWN = ForgeUnreachable
+RESET = datetime.fromtimestamp(1_800_000_000, UTC)
+USED_UP = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1800000000"}
 PROGRAMS: dict[str, Callable[[], Path]] = {"gh": gh, "gh of Debian": debian_gh, "glab": glab}
 
 
@@ -111,6 +116,10 @@ def forge(arena: Arena) -> Forge:
     return arena.forge()
 
 
+github_only = pytest.mark.parametrize("arena", ["gh", "gh of Debian"], indirect=True)
+gitlab_only = pytest.mark.parametrize("arena", ["glab"], indirect=True)
+
+
 def every(stream: Observable[Any]) -> list[Any]:
     seen: list[Any] = []
     cuggino.run(stream, seen.append)
@@ -124,6 +133,10 @@ def the_one(stream: Observable[Any]) -> Any:
 
 def listed(forge: Forge, label: str | None = "agent", query: str | None = None) -> list[Issue]:
     return every(forge.issues(label=label, query=query))
+
+
+def _is_unsettled(ci: Ci) -> bool:
+    return not ci.is_settled
 
 
 def test_the_programs_are_the_pinned_ones() -> None:
@@ -165,25 +178,22 @@ class TestIssues:
             arena.state.open_issue(f"Issue {number}", labels=("agent",))
         assert [issue.number for issue in listed(arena.forge())] == list(range(1, 121))
 
+    @github_only
     def test_github_searches_them(self, arena: Arena) -> None:
-        if not arena.is_github:
-            pytest.skip("searches are only for GitHub")
         arena.state.open_issue("Add a page", labels=("agent",))
         arena.state.open_issue("Add a button", labels=("agent",))
         found = listed(arena.forge(), label=None, query="milestone:1.0 button")
         assert [issue.title for issue in found] == ["Add a button"]
 
+    @github_only
     def test_a_search_that_finds_too_many_is_refused(self, arena: Arena) -> None:
         """An issue that is not listed would be taken for closed."""
-        if not arena.is_github:
-            pytest.skip("searches are only for GitHub")
         arena.state.found = 1001
         with pytest.raises(ForgeRefused, match="more than 1000 issues"):
             listed(arena.forge(), label=None, query="page")
 
+    @gitlab_only
     def test_a_list_that_changes_while_it_is_read_is_read_again(self, arena: Arena) -> None:
-        if arena.is_github:
-            pytest.skip("GitHub has cursors")
         for number in range(1, 121):
             arena.state.open_issue(f"Issue {number}", labels=("agent",))
         arena.server.before("page=2", lambda: arena.state.close_issue(1))
@@ -409,6 +419,36 @@ class TestPullRequests:
         assert the_one(arena.forge().log(pull.jobs[0])) == "FAILED tests/test_page.py\n"
         assert the_one(arena.forge().log(pull.jobs[1])) == ""
 
+    def test_the_jobs_of_a_commit_are_those_of_its_pull_request(self, arena: Arena) -> None:
+        opened, forge = arena.opened(), arena.forge()
+        assert every(forge.jobs(opened.head)) == []
+        arena.state.set_jobs("cuggino/7", {"test": "failed", "lint": "passed", "wheel": "pending"})
+        assert tuple(every(forge.jobs(opened.head))) == the_one(forge.pull_request(1)).jobs
+        with pytest.raises(ForgeRefused) as raised:
+            every(forge.jobs("f" * 40))
+        assert raised.value.status == 404
+
+    @pytest.mark.parametrize("by_commit", [True, False])
+    def test_ci_is_waited_for(self, arena: Arena, by_commit: bool) -> None:
+        """The job ends once it was seen; polls see nothing else."""
+        opened = arena.opened()
+        arena.state.set_jobs("cuggino/7", {"test": "pending"})
+        watched = ci_of(
+            arena.forge(),
+            opened.head if by_commit else opened.number,
+            schedule=Schedule.constant(0),
+        )
+        seen = every(
+            watched.pipe(
+                ops.do_action(lambda _: arena.state.set_jobs("cuggino/7", {"test": "passed"})),
+                ops.take_while(_is_unsettled, inclusive=True),
+            )
+        )
+        assert [(ci.state, ci.commit) for ci in seen] == [
+            ("pending", opened.head),
+            ("passed", opened.head),
+        ]
+
     def test_the_end_of_a_long_log_is_kept(self, arena: Arena) -> None:
         opened = arena.opened()
         log = b"line\n" * 2_000_000 + b"\xffthe end\n"
@@ -476,18 +516,16 @@ class TestMerging:
         assert raised.value.status == 409
         assert arena.state.pulls[opened.number].state == "open"
 
+    @github_only
     def test_the_merge_queue_of_github_takes_it(self, arena: Arena) -> None:
-        if not arena.is_github:
-            pytest.skip("merge trains are not used")
         opened = arena.opened()
         arena.state.has_queue = True
         every(arena.forge().merge_when_allowed(opened.number, head=opened.head))
         assert "enqueuePullRequest" in arena.server.writes[-1].body
         assert the_one(arena.forge().pull_request(opened.number)).state == "merged"
 
+    @github_only
     def test_a_branch_that_is_behind_is_updated_first(self, arena: Arena) -> None:
-        if not arena.is_github:
-            pytest.skip("GitLab would rewrite the branch")
         opened = arena.opened()
         arena.state.is_strict = True
         arena.push("other", name="other.txt")
@@ -500,10 +538,9 @@ class TestMerging:
         every(forge.merge_when_allowed(opened.number, head=updated.head))
         assert the_one(forge.pull_request(opened.number)).state == "merged"
 
+    @github_only
     def test_jobs_that_nothing_requires_are_waited_for(self, arena: Arena) -> None:
         """GitHub would merge at once, and GitLab waits for the whole pipeline."""
-        if not arena.is_github:
-            pytest.skip("GitLab waits by itself")
         opened = arena.opened()
         arena.state.allows_auto_merge = False
         arena.state.set_jobs("cuggino/7", {"test": "pending"}, optional=("test",))
@@ -517,58 +554,45 @@ class TestFaults:
     def test_a_retry_after_says_how_long_a_limit_lasts(self, arena: Arena) -> None:
         arena.server.fault(403, headers={"Retry-After": "33"})
         before = datetime.now(UTC)
-        with pytest.raises(ForgeLimited) as raised:
+        with pytest.raises(ForgeLimited, match="You have exceeded a limit") as raised:
             every(arena.forge().default_branch())
         assert raised.value.until is not None
         assert raised.value.until >= before + timedelta(seconds=33)
-        assert "You have exceeded a limit" in raised.value.message
 
-    def test_a_used_up_limit_ends_at_its_reset(self, arena: Arena) -> None:
-        reset = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1800000000"}
-        arena.server.fault(403, headers=reset)
-        with pytest.raises(ForgeLimited) as raised:
+    @pytest.mark.parametrize(
+        ("status", "body", "headers", "error", "fields"),
+        [
+            (403, None, USED_UP, ForgeLimited, {"until": RESET}),
+            (429, None, {}, ForgeLimited, {"until": None}),
+            (403, {"message": "Not\naccessible\x1b[31m"}, {}, ForgeRefused, {"status": 403}),
+            *((status, b"<html>Bad gateway</html>", {}, DOWN, {}) for status in (500, 502, 503)),
+            (200, b"<html>Please log in to the network</html>", {}, DOWN, {}),
+            (200, ["surprise"], {}, ForgeRefused, {"status": 0}),
+        ],
+    )
+    def test_a_faulty_response_is_an_error(
+        self,
+        arena: Arena,
+        status: int,
+        body: Any,
+        headers: dict[str, str],
+        error: type[CugginoError],
+        fields: dict[str, Any],
+    ) -> None:
+        """Limits with their end, refusals, and outages, which include a page instead of JSON."""
+        arena.server.fault(status, body, headers=headers)
+        with pytest.raises(error) as raised:
             every(arena.forge().default_branch())
-        assert raised.value.until == datetime.fromtimestamp(1_800_000_000, UTC)
-
-    def test_429_is_a_limit(self, arena: Arena) -> None:
-        arena.server.fault(429)
-        with pytest.raises(ForgeLimited) as raised:
-            every(arena.forge().default_branch())
-        assert raised.value.until is None
-
-    def test_a_limit_of_graphql_comes_with_200(self, arena: Arena) -> None:
-        if not arena.is_github:
-            pytest.skip("only GitHub is asked by GraphQL")
-        body = {"errors": [{"type": "RATE_LIMITED", "message": "API rate limit exceeded"}]}
-        reset = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1800000000"}
-        arena.server.fault(200, body, headers=reset)
-        with pytest.raises(ForgeLimited) as raised:
-            listed(arena.forge())
-        assert raised.value.until == datetime.fromtimestamp(1_800_000_000, UTC)
-
-    def test_403_without_a_limit_is_a_refusal(self, arena: Arena) -> None:
-        arena.server.fault(403, {"message": "Resource not\naccessible\x1b[31m"})
-        with pytest.raises(ForgeRefused) as raised:
-            every(arena.forge().default_branch())
-        assert raised.value.status == 403
-        assert raised.value.message.startswith("Resource not accessible")
+        assert {name: getattr(raised.value, name) for name in fields} == fields
         assert raised.value.message.isprintable(), "on one line, and nothing that moves a cursor"
 
-    @pytest.mark.parametrize("status", [500, 502, 503])
-    def test_an_error_of_the_forge_is_an_outage(self, arena: Arena, status: int) -> None:
-        arena.server.fault(status, b"<html>Bad gateway</html>")
-        with pytest.raises(ForgeUnreachable, match=str(status)):
-            every(arena.forge().default_branch())
-
-    def test_a_page_instead_of_json_is_an_outage(self, arena: Arena) -> None:
-        arena.server.fault(200, b"<html>Please log in to the network</html>")
-        with pytest.raises(ForgeUnreachable, match="not JSON"):
-            every(arena.forge().default_branch())
-
-    def test_other_json_is_a_refusal(self, arena: Arena) -> None:
-        arena.server.fault(200, ["surprise"])
-        with pytest.raises(ForgeRefused, match="something else"):
-            every(arena.forge().default_branch())
+    @github_only
+    def test_a_limit_of_graphql_comes_with_200(self, arena: Arena) -> None:
+        body = {"errors": [{"type": "RATE_LIMITED", "message": "API rate limit exceeded"}]}
+        arena.server.fault(200, body, headers=USED_UP)
+        with pytest.raises(ForgeLimited) as raised:
+            listed(arena.forge())
+        assert raised.value.until == RESET
 
     def test_a_login_that_is_not_accepted_is_missing(self, arena: Arena) -> None:
         arena.server.accepts_login = False

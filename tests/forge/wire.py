@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,22 @@ class Reply:
         return f'"{hashlib.sha256(self.sent()).hexdigest()[:32]}"'
 
 
+Route = tuple[str, str, Callable[..., Reply]]
+"""Method, pattern of the path, and a function of the request and the pattern's groups."""
+
 NOT_FOUND = Reply(404, {"message": "Not Found"})
+
+
+def routed(routes: Iterable[Route], request: Request) -> Reply:
+    """Answer a request by its route; a `KeyError` means that something does not exist."""
+    for method, pattern, route in routes:
+        found = re.fullmatch(pattern, request.path)
+        if found and method == request.method:
+            try:
+                return route(request, *map(unquote, found.groups()))
+            except KeyError:
+                return NOT_FOUND
+    return NOT_FOUND
 
 
 def paged(entries: list[Any], request: Request, url: str) -> Reply:
