@@ -140,9 +140,10 @@ class Desk:
 def polling(
     desk: Desk, concerns: Callable[[Origin], bool], look: Callable[[Desk, Place], Flow[None]]
 ) -> Companion:
-    """Return a companion that looks at certain issues again and again.
+    """Return a companion that polls issues, at the interval of their source.
 
-    Issues whose origin does not `concern` it cost no call. One that refuses is silenced.
+    `concerns` selects them by their origin; the others cost no request. An issue that refuses a
+    request is silenced.
     """
 
     def poll(source: str) -> Flow[None]:

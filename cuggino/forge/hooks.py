@@ -127,19 +127,6 @@ def hooks_of(
     return hooked(config.hooks, run, timeout=timeout, url_of=url_of)
 
 
-_HOOKS: Mapping[type[Event], HookName] = {
-    WatchItemImported: "item.imported",
-    WatchProcessingItem: "item.begun",
-    LoopSpecIssue: "item.question",
-    WatchSentBack: "item.sent-back",
-    WatchProposed: "item.proposed",
-    WatchLanded: "item.landed",
-    WatchItemCompleted: "item.landed",
-    WatchItemParked: "item.parked",
-    WatchBacklogWaiting: "watch.idle",
-}
-
-
 class _Occasion(NamedTuple):
     hook: HookName
     item: str = ""
@@ -174,24 +161,33 @@ class _Calls:
         self.waiting.update(lambda waiting: (*waiting, call))
 
     def _occasion(self, event: Event) -> _Occasion | None:
-        hook = _HOOKS.get(type(event))
-        item, url = getattr(event, "filename", ""), getattr(event, "url", "")
         match event:
-            case WatchItemImported(change=change) if change != "new":
-                return None
-            case WatchProcessingItem():
+            case WatchItemImported(filename=item, change="new", url=url):
+                return _Occasion("item.imported", item, url)
+            case WatchProcessingItem(filename=item):
                 self._item = item
                 self._landed.discard(item)
-            case LoopSpecIssue():  # without slots it does not name its item
-                item = event.item or self._item
-            case WatchLanded():
+                return _Occasion("item.begun", item)
+            case LoopSpecIssue(item=item):  # the event has no item without slots
+                return _Occasion("item.question", item or self._item)
+            case WatchSentBack(filename=item):
+                return _Occasion("item.sent-back", item)
+            case WatchProposed(filename=item, url=url):
+                return _Occasion("item.proposed", item, url)
+            case WatchLanded(filename=item, url=url):
                 self._landed.add(item)
-            case WatchItemCompleted() if item in self._landed:
-                self._landed.discard(item)
-                return None
+                return _Occasion("item.landed", item, url)
+            case WatchItemCompleted(filename=item):
+                if item in self._landed:
+                    self._landed.discard(item)
+                    return None
+                return _Occasion("item.landed", item)
+            case WatchItemParked(filename=item):
+                return _Occasion("item.parked", item)
+            case WatchBacklogWaiting():
+                return _Occasion("watch.idle")
             case _:
-                pass
-        return None if hook is None else _Occasion(hook, item, url)
+                return None
 
 
 def _story(calls: _Calls, run: RunHook, timeout: float) -> Flow[None]:

@@ -178,7 +178,7 @@ class RestForge(ABC):
 
     # -- what the kinds share
 
-    def _path(self, route: str, **fields: object) -> str:
+    def _path(self, route: str, /, **fields: object) -> str:
         quoted = {name: quote(str(value), safe="") for name, value in fields.items()}
         return f"{self._rest}/{route.format(**quoted)}"
 
@@ -224,9 +224,9 @@ class RestForge(ABC):
     ) -> Flow[Issue]:
         """Return the issue after looking up who set the label last, and who edited which text."""
         is_trusted, labeled_at = issue.is_trusted, ""
-        if not is_trusted and self._label in issue.labels:
-            for labeled_at, user in labeled[-1:]:  # noqa: B007
-                is_trusted = yield from self._counts(user, known)
+        if labeled and not is_trusted and self._label in issue.labels:
+            labeled_at, user = labeled[-1]
+            is_trusted = yield from self._counts(user, known)
         edited = sorted(edits, key=lambda edit: edit[0])
         edit_is_trusted = True
         for at, user in edited:

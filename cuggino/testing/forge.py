@@ -483,9 +483,12 @@ class InMemoryForge:
         return self._change_issue(number, labels=tuple(n for n in labels if n not in without))
 
     def _change_pull(self, number: int, **fields: Any) -> None:
+        self._repository.pulls[number] = replace(self._pull(number), **fields)
+
+    def _pull(self, number: int) -> PullRequest:
         if number not in self._repository.pulls:
             raise ForgeRefused(f"pull request {number} is not found", status=404)
-        self._repository.pulls[number] = replace(self._repository.pulls[number], **fields)
+        return self._repository.pulls[number]
 
     def _remark(self, number: int, remark: Remark) -> None:
         self._change_pull(number, remarks=(*self._looked_at(number).remarks, remark))
@@ -503,9 +506,7 @@ class InMemoryForge:
 
     def _looked_at(self, number: int) -> PullRequest:
         """Bring a pull request up to date, and merge it when it is its turn."""
-        if number not in self._repository.pulls:
-            raise ForgeRefused(f"pull request {number} is not found", status=404)
-        pull = self._repository.pulls[number]
+        pull = self._pull(number)
         if pull.state != "open":
             return pull
         head = self._heads(pull.branch)
