@@ -15,7 +15,7 @@ from cuggino.guard import find_shfmt
 
 _TURN_OFF = f'set "guard" to "off" in {CONFIG_FILE}'
 _ASKED = "other calls are checked after they ran; a sandbox would confine them"
-HONEST = "advice only: it cannot see what an allowed interpreter does, which a sandbox confines"
+HONEST = "advice only: what a script does is not checked; that is for the sandbox"
 """The hint of a working guard: it is not a security boundary."""
 
 

@@ -81,6 +81,8 @@ class Spending:
     """True if a part of these is an estimate."""
     settled_usage: Usage | None = None
     settled_sessions: int = 0
+    settled_partial: bool = False
+    """True if one of these had tokens and nobody knows their price."""
     running: UsageUpdate | None = None
     """The last update of the running session; None before its first."""
     of_items: tuple[UsageUpdate, ...] = ()
@@ -100,6 +102,11 @@ class Spending:
     def cost_estimated(self) -> bool:
         """True if a part of the dollars is an estimate."""
         return self.settled_estimated or any(one.cost_estimated for one in self._running)
+
+    @property
+    def cost_partial(self) -> bool:
+        """True if some of the tokens are not in the dollars, as nobody knows their price."""
+        return self.settled_partial or any(one.cost_usd is None for one in self._running)
 
     @property
     def usage(self) -> Usage | None:
@@ -168,6 +175,7 @@ class Spending:
                     self.settled_estimated or paid.cost_estimated,
                     _together(self.settled_usage, usage or (seen.usage if seen else None)),
                     self.settled_sessions + 1,
+                    self.settled_partial or (paid.usage is not None and paid.cost_usd is None),
                 )
             case RunResumed(cost_usd=cost, usage=usage, agents=agents):
                 return Spending(cost, event.cost_estimated, usage, max(agents, self.sessions))
@@ -178,7 +186,9 @@ class Spending:
         """Return the spending after running sessions were cut off; their last updates are final."""
         if self.running is None and not self.of_items:
             return self
-        return Spending(self.cost_usd, self.cost_estimated, self.usage, self.sessions)
+        return Spending(
+            self.cost_usd, self.cost_estimated, self.usage, self.sessions, self.cost_partial
+        )
 
     def plus(self, other: Spending) -> Spending:
         """Return the sum of both, as ended sessions."""
@@ -190,6 +200,7 @@ class Spending:
             mine.settled_estimated or others.settled_estimated,
             _together(mine.settled_usage, others.settled_usage),
             mine.settled_sessions + others.settled_sessions,
+            mine.settled_partial or others.settled_partial,
         )
 
     def _is_of_another_session(self, update: UsageUpdate) -> bool:

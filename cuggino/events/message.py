@@ -15,7 +15,8 @@ class AgentMessage(LlmAgentEvent):
 
     text: str
     message_id: str | None = None
-    """Parts with the same id belong to one message and are joined before markers are parsed."""
+    """Parts with the same id belong to one message and are joined before markers are parsed. In a
+    stage, so are messages without an id that hold the lines of one marker."""
     parent_tool_use_id: str | None = None
     """Set for the text of a sub-agent, in which markers are ignored."""
 

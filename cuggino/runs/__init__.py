@@ -14,8 +14,8 @@ from cuggino.domain import (
     cost_of,
     cost_unknown,
     money,
+    title_of,
     window_text,
-    without_file,
 )
 from cuggino.events import RunOutcome
 from cuggino.runs.as_json import run_details_json, run_json, unreadable_json
@@ -52,6 +52,7 @@ from cuggino.runs.status import (
     last_journal,
     project_status,
     status_json,
+    waiting_runs,
 )
 from cuggino.runs.statuses import follow_statuses
 from cuggino.runs.streaming import TimedEvent, list_runs, replay, replay_timed
@@ -109,9 +110,10 @@ __all__ = [
     "run_stats",
     "stats_json",
     "status_json",
+    "title_of",
     "tool_target",
     "unreadable_json",
+    "waiting_runs",
     "window_text",
-    "without_file",
     "working_process",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from cuggino.errors import StorageError
 from cuggino.events import RunEnded, RunStarted
-from cuggino.runs.listing import Runs, resume_command, working_process
+from cuggino.runs.listing import RecordedRun, Runs, resume_command, working_process
 from cuggino.runs.state import LASTING, RunState, RunStatus
 from cuggino.runs.tails import first_entry, item_of_run, live_journals
 from cuggino.storage import Backlog, LockOwner, Origins, Workspace
@@ -228,6 +228,30 @@ def _waiting(workspace: Workspace, activity: RunState | None) -> Iterator[Waitin
         )
     for name, reason in Backlog(workspace).parked().items():
         yield Waiting(kind="parked", name=name, title=reason, hint=f"cuggino backlog retry {name}")
+
+
+def waiting_runs(
+    project: str | os.PathLike[str], runs: Iterable[RecordedRun]
+) -> dict[str, Waiting]:
+    """Map the ids of runs to what waits for a person because of them.
+
+    `runs` are newest first, as those of `Runs.all`: only the latest run of a backlog item counts.
+    """
+    waiting = {one.name: one for one in _waiting(Workspace(Path(project)), None)}
+    found: dict[str, Waiting] = {}
+    seen: set[str] = set()
+    for run in runs if waiting else ():
+        item = run.started.item or ""
+        if item and item in seen:
+            continue
+        seen.add(item)
+        names = [item.rpartition(" ")[0]]
+        if run.state == "spec_issue":
+            issues = run.journal.entries.only(("LoopSpecIssue",))
+            names += [str(getattr(entry.event, "filename", "")) for entry in issues]
+        for name in waiting.keys() & names:
+            found[run.id] = waiting[name]
+    return found
 
 
 def _issues(workspace: Workspace, activity: RunState) -> Iterator[tuple[str, str]]:

@@ -11,6 +11,7 @@ from cuggino.agents.base import LlmAgent, SpawnOptions
 from cuggino.domain import Spending, most_cautious
 from cuggino.errors import BudgetExceeded, LlmSessionError, LoopError, QuotaExceeded
 from cuggino.events import (
+    AgentMessage,
     AgentReplaced,
     ApprovalQuestioned,
     Approved,
@@ -32,10 +33,13 @@ from cuggino.events import (
 )
 from cuggino.gate import LastWord, objections, question, requested_changes
 from cuggino.operators import Flow, emit, extract_markers, flow, forward, until_terminal
-from cuggino.operators.markers import MarkerTags
+from cuggino.operators.markers import MarkerTags, join_split_messages
 from cuggino.stages.endings import Statement, contradictions, endings_of, reminder, terminal_tags
 from cuggino.stages.sessions import Sessions
 from cuggino.stages.supervision import Supervision
+
+_LONGEST_UNNAMED = 10_000
+"""Characters of messages without an id that are searched for a marker that did not count."""
 
 LINGER = 30.0
 """Seconds after the terminal marker in which an agent may deliver its result."""
@@ -182,6 +186,8 @@ class _AgentStage:
         self._is_replaced = False
         """True once an agent was replaced that had forgotten its marker."""
         self._last: Event | None = None
+        self._unnamed = ""
+        """The end of the text of messages without an id."""
         self._spent = Spending()
         self._duration = 0.0
 
@@ -281,7 +287,8 @@ class _AgentStage:
             at_end=is_llm_terminal_marker_event,
         )
         self._statement = Statement()
-        return session.pipe(markers, ops.do_action(self._hear, self._fail), ending)
+        whole = join_split_messages(self._tags)
+        return session.pipe(whole, markers, ops.do_action(self._hear, self._fail), ending)
 
     def _hear(self, event: Event) -> None:
         self._statement = self._statement.add(event)
@@ -324,6 +331,9 @@ class _AgentStage:
                 pass
             case SessionEnded():
                 self._duration += event.duration or 0.0
+            case AgentMessage(message_id=None, parent_tool_use_id=None):
+                self._last = event
+                self._unnamed = (self._unnamed + event.text)[-_LONGEST_UNNAMED:]
             case _:
                 self._last = event
         self._spent = self._spent.add(event)
@@ -363,6 +373,12 @@ class _AgentStage:
                     f"Non-terminal marker received from {self._phase} agent (got: {self._last.tag})"
                 )
             case _:
+                what = "Agent stream ended without emitting a marker"
+                what = f"{what} (last event: {self._last.tag})"
+                split = next((tag for tag in self._tags if f"</{tag}>" in self._unnamed), None)
+                if split is None:
+                    return what
                 return (
-                    f"Agent stream ended without emitting a marker (last event: {self._last.tag})"
+                    f"{what}; its text has <{split}> where it does not count: the tag must begin "
+                    "a line, and all parts of a message need the same message_id"
                 )

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from reactivex import Observable
 
     from cuggino.events import WatchEvent
-    from cuggino.runs import RecordedRun, Runs, UnreadableRun
+    from cuggino.runs import RecordedRun, Runs, UnreadableRun, Waiting
     from cuggino_cli.screen.runs import Row
     from cuggino_cli.screen.terminal import ColorMode
 
@@ -92,13 +95,36 @@ def list_runs(stats: bool, as_json: bool, color: ColorMode) -> int:
             else:
                 write_json(run_json(run))
         return 0
-    rows = [_row(run) for run in runs]
-    if not rows:
+    from cuggino.runs import RecordedRun, waiting_runs
+
+    listed = list(runs)
+    if not listed:
         click.echo("There are no runs yet.")
         return 0
+    readable = [run for run in listed if isinstance(run, RecordedRun)]
+    waits = waiting_runs(project_folder(), readable)
+    tries = _tries(readable)
+    rows = [_row(run, tries.get(run.id, ""), waits.get(run.id)) for run in listed]
     lines = plain_lines(color)
     lines.print(runs_fragments(rows, columns=table_columns(lines)))
+    if waits:
+        which = "1 run waits" if len(waits) == 1 else f"{len(waits)} runs wait"
+        click.echo(f"{which} for you: `cuggino status` lists what to do")
     return 0
+
+
+def _tries(runs: Sequence[RecordedRun]) -> dict[str, str]:
+    """Map the ids of runs to ` (run 2 of 3)`, if their backlog item has several."""
+    of_items: dict[str, list[str]] = {}
+    for run in reversed(runs):
+        if run.started.item:
+            of_items.setdefault(run.started.item, []).append(run.id)
+    return {
+        run_id: f" (run {number} of {len(ids)})"
+        for ids in of_items.values()
+        if len(ids) > 1
+        for number, run_id in enumerate(ids, 1)
+    }
 
 
 @command.command("show", epilog=manual(("cuggino runs show 0193b2c1 --json", "As one object.")))
@@ -170,20 +196,24 @@ def _play(run: RecordedRun, output: OutputOptions, *, speed: float, hint: str | 
     from reactivex import operators as ops
 
     from cuggino import run as run_stream
-    from cuggino.events import DeliverEnded, Event, PlanBuildEnded
+    from cuggino.events import DeliverEnded, Event, PlanBuildEnded, StageCost
     from cuggino.runs import TimedEvent, replay_timed
     from cuggino_cli.screen.controls import Controls
     from cuggino_cli.screen.fragments import Fragment
     from cuggino_cli.screen.recorded import with_recorded_output
-    from cuggino_cli.screen.runs import STATES
+    from cuggino_cli.screen.runs import STATES, item_name
     from cuggino_cli.screen.summary import summary_fragments
 
     lines = stdout_lines(output)
     at = run.digest.began
 
+    item = item_name(run.started)
+
     def note(timed: TimedEvent) -> Event:
         nonlocal at
         at = timed.at
+        if item and isinstance(timed.event, StageCost):  # its total is that of the watch
+            return timed.event.of_item(item)
         return timed.event
 
     is_summed_up = False
@@ -194,7 +224,7 @@ def _play(run: RecordedRun, output: OutputOptions, *, speed: float, hint: str | 
 
     controls = Controls(lines, verbosity=output.verbosity)
     shown = with_recorded_output(
-        controls, lambda: run.started.kind, project=str(project_folder()), clock=lambda: at
+        controls, lambda: run.started.kind, project=_folder_of(run), clock=lambda: at
     )
     run_stream(replay_timed(run.path, speed=speed).pipe(ops.map(note), shown), add)
     if is_summed_up:  # by its last event
@@ -207,6 +237,22 @@ def _play(run: RecordedRun, output: OutputOptions, *, speed: float, hint: str | 
         lines.print([Fragment(label, f"[{word.capitalize()}] {ended.message}")])
     state = run.folded if run.state != "killed" else run.folded.ended("interrupted")
     lines.print(summary_fragments(state, duration_s=run.totals.duration, hint=hint))
+
+
+def _folder_of(run: RecordedRun) -> str:
+    """Return the folder that the run worked in: the project, or that of its slot."""
+    project = project_folder()
+    match run.started.options:
+        case {"slot": int(slot), "apart": [str(slots), str(repository)]}:
+            with suppress(ValueError):
+                return str(Path(slots, f"slot-{slot}", project.relative_to(repository)))
+        case _:
+            pass
+    return str(project)
+
+
+_WAITS = {"spec-issue": "a question"}
+"""What waits for the user, where its kind is not the word for it."""
 
 
 def _show_stats(*, as_json: bool, color: ColorMode) -> int:
@@ -235,8 +281,8 @@ def _resume_hint(run: RecordedRun) -> str | None:
     return f"resume it: {run.resume_command}" if run.resume_command else None
 
 
-def _row(run: RecordedRun | UnreadableRun) -> Row:
-    from cuggino.runs import UnreadableRun, without_file
+def _row(run: RecordedRun | UnreadableRun, again: str, waits: Waiting | None) -> Row:
+    from cuggino.runs import UnreadableRun, title_of
     from cuggino_cli.screen.runs import (
         Row,
         delivery_focus,
@@ -244,12 +290,11 @@ def _row(run: RecordedRun | UnreadableRun) -> Row:
         item_name,
         slots_of,
     )
-    from cuggino_cli.screen.text import first_line
 
     if isinstance(run, UnreadableRun):
         return Row(id=run.short_id, state="unreadable", focus=run.error.message)
     started, totals, delivery = run.started, run.totals, run.delivery
-    focus = item_name(started) or first_line(without_file(started.focus or ""))
+    focus = title_of(started.focus or "") or item_name(started)
     if delivery is not None:
         focus = delivery_focus(delivery, started)
     return Row(
@@ -260,5 +305,6 @@ def _row(run: RecordedRun | UnreadableRun) -> Row:
         iterations=totals.rounds or (None if started.kind == "watch" else 0),
         cost=cost_of(totals),
         agent=started.agent,
-        focus=focus or f"({started.command}{slots_of(started)})",
+        focus=f"{focus}{again}" if focus else f"({started.command}{slots_of(started)})",
+        waits="" if waits is None else _WAITS.get(waits.kind, waits.kind),
     )

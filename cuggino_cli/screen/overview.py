@@ -194,7 +194,7 @@ def _item(item: RunState, status: ProjectStatus) -> str:
         facts.append(usual)
     if item.cost_usd is not None:
         facts.append(cost_of(item, digits=2))
-    facts += [f"to tell: {text}" for text in item.steering]
+    facts += [f"message queued: {text}" for text in item.steering]
     if (tool := item.tool) is not None:
         target = tool.target.replace(f"{item.folder}/", "") if item.folder else tool.target
         facts.append(f"{tool.name} {target}".rstrip())

@@ -10,7 +10,7 @@ from typing import Literal, Protocol, TypeVar, cast
 from reactivex import Observable, abc, defer
 from reactivex.disposable import Disposable, SingleAssignmentDisposable
 
-from cuggino.events import Event, WatchLanding, WatchProcessingItem, WatchSlotPrepared
+from cuggino.events import Event, StageCost, WatchLanding, WatchProcessingItem, WatchSlotPrepared
 from cuggino_cli.screen.columns import cut
 from cuggino_cli.screen.controls import Controls
 from cuggino_cli.screen.event_lines import EventLines
@@ -174,6 +174,8 @@ class RunScreen:
         """The lines of each item, and those of no item."""
         self._slots: dict[str, str] = {}
         """The prefix of each item's lines: its slot and its name."""
+        self._item = ""
+        """The item that a watch began last."""
         self._lands: str | None = None
         """The item that is being landed."""
         self._waits = False
@@ -187,6 +189,8 @@ class RunScreen:
         columns = lines.columns() if lines.is_terminal else None
         is_live, own = lines.is_live, self._events[None]
         stamps, stamp = self._stamps, self._stamps.text(at) if self._stamps is not None else ""
+        if self._item and isinstance(event, StageCost):
+            event = event.of_item(self._item)  # its total is that of the watch
         if self._slots or isinstance(event, WatchProcessingItem):
             fragments, slot = self._shown(event, at)
         else:
@@ -222,6 +226,7 @@ class RunScreen:
         tag = type(event).__name__
         if tag == "WatchProcessingItem":
             begun = cast("WatchProcessingItem", event)
+            self._item = begun.filename
             if begun.slot:
                 self._slots[begun.filename] = f"[{begun.slot} {_short(begun.filename)}] "
                 self._events[begun.filename] = EventLines(project=self._project)

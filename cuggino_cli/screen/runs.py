@@ -17,7 +17,7 @@ from cuggino.runs import (
     RunState,
     StageTry,
     cost_of,
-    without_file,
+    title_of,
 )
 from cuggino.runs.words import format_duration
 from cuggino_cli.screen.columns import cut, padded, width
@@ -64,7 +64,9 @@ class Row:
     cost: str = ""
     agent: str = ""
     focus: str = ""
-    """The focus; for an unreadable journal, the error."""
+    """The title of what it works on; for an unreadable journal, the error."""
+    waits: str = ""
+    """What waits for the user because of it."""
 
 
 def runs_fragments(rows: Sequence[Row], *, columns: int | None) -> list[Fragment]:
@@ -73,7 +75,9 @@ def runs_fragments(rows: Sequence[Row], *, columns: int | None) -> list[Fragment
     Nothing is wider than `columns`; None, for a file or a pipe, means no limit.
     """
     cells = [_cells(row) for row in rows]
-    heads = ("ID", "STATE", "STARTED", "TIME", "ITER", "COST", "AGENT")
+    heads: tuple[str, ...] = ("ID", "STATE", "STARTED", "TIME", "ITER", "COST", "AGENT", "WAITS")
+    if not any(row.waits for row in rows):
+        heads, cells = heads[:-1], [line[:-1] for line in cells]
     widths = [max(width(line[at]) for line in (heads, *cells)) for at in range(len(heads))]
     taken = sum(widths) + len(_GAP) * len(widths)
     if columns is not None and columns - taken < _LEAST_FOCUS:
@@ -175,6 +179,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         "" if row.iterations is None else str(row.iterations),
         row.cost,
         cut(flat(row.agent), _LONGEST_AGENT + 1),
+        row.waits,
     )
 
 
@@ -207,7 +212,7 @@ def _facts(
         yield "Problem", message
     yield "Command", f"{started.command}{slots_of(started)}"
     if started.focus:
-        yield "Focus", first_line(without_file(started.focus))
+        yield "Focus", title_of(started.focus)
     if started.item:
         yield "Item", item_name(started)
     yield "Agent", started.agent or "unknown"

@@ -406,7 +406,7 @@ def _total_texts(status: RunStatus, now: datetime) -> list[str]:
     long_tokens = f"{tokens} {activity.token_words}" if tokens else ""
     if tokens and activity.max_tokens is not None:
         long_tokens = f"{tokens} of {_count(activity.max_tokens)} {activity.token_words}"
-    said = f"{len(activity.steering)} to tell" if activity.steering else ""
+    said = f"{len(activity.steering)} queued" if activity.steering else ""
     done = ""
     if activity.kind == "watch":
         counts = ((activity.done, "done"), (activity.parked, "parked"))

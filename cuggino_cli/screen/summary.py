@@ -93,7 +93,8 @@ def _rows(run: RunState, duration_s: float) -> Iterable[tuple[str, str]]:
     if run.lost_base:
         yield "Rewritten", f"{run.lost_base[:12]}, the start of the run, left the history"
     if run.cost_usd is not None:
-        yield "Cost", cost_of(run)
+        least = "at least " if run.spent.cost_partial else ""
+        yield "Cost", f"{least}{cost_of(run)}"
     if run.usage is not None:
         yield "Tokens", format_tokens(run.usage).removesuffix(" tokens")
     yield "Duration", format_duration(duration_s)

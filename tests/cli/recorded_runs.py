@@ -55,6 +55,7 @@ def record(
     focus: str = "login",
     item: str | None = None,
     agent: str = "claude",
+    options: dict[str, Any] | None = None,
 ) -> Path:
     """Return the journal of a run with these events."""
     started = ev.RunStarted(
@@ -64,6 +65,7 @@ def record(
         focus=focus,
         item=item,
         agent=agent,
+        options=options or {},
     )
     journal = Journal.create(root / ".cuggino" / "journal", started, at=at, sync=False)
     for seconds, stage, event in said:

@@ -199,8 +199,8 @@ Next         resume it: cuggino run --resume 0193b2c1
 def test_show_a_long_task(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of a text of many lines, as that of a backlog item, the first one is shown."""
     record(project, ONE, *SAID, focus="# Log in\n\nWith a password.\n")
-    assert "  Focus      # Log in\n  Agent" in output_of(capsys, "runs", "show", "0193")
-    assert output_of(capsys, "runs").endswith("  # Log in\n")
+    assert "  Focus      Log in\n  Agent" in output_of(capsys, "runs", "show", "0193")
+    assert output_of(capsys, "runs").endswith("  Log in\n")
     said = "The file `.specs/page.md`, with this content:\n\nA login page.\nWith a password."
     record(project, TWO, *SAID, focus=said)
     assert "  A login page.\n" in output_of(capsys, "runs")
@@ -282,3 +282,33 @@ def test_a_run_of_a_backlog_item(project: Path, capsys: pytest.CaptureFixture[st
     shown = output_of(capsys, "runs", "show", ONE)
     assert "  Item       001 log in.md\n" in shown
     assert shown.endswith("resume it: cuggino watch\n")
+
+
+def test_runs_of_one_item(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They have the item's title and their number; what waits is shown at the latest one."""
+    focus = "The file `.cuggino/backlog/001-log-in.md`, with this content:\n\n# Log in\n\nSoon."
+    asked = ev.LoopSpecIssue(iteration=1, content="Which?", filename="1.md")
+    ended: list[Said] = [(1, None, asked), (2, None, ev.RunEnded(state="spec_issue"))]
+    for number, run_id in enumerate((ONE, TWO)):
+        at = AT + timedelta(hours=number)
+        record(project, run_id, *ended, at=at, focus=focus, item="001-log-in.md 7f3a")
+    record(project, THREE, *SAID, *APPROVED, at=AT + timedelta(hours=3))
+    shown = output_of(capsys, "runs").splitlines()
+    assert [line.split("claude")[1].strip() for line in shown[1:]] == [
+        "login",
+        "Log in (run 2 of 2)",
+        "Log in (run 1 of 2)",
+    ]
+    (project / ".cuggino" / "spec-issues").mkdir()
+    (project / ".cuggino" / "spec-issues" / "1.md").write_text("# Which?\n")
+    shown = output_of(capsys, "runs").splitlines()
+    assert [line.split("claude")[1].strip() for line in shown[1:-1]] == [
+        "login",
+        "a question  Log in (run 2 of 2)",
+        "Log in (run 1 of 2)",
+    ]
+    assert "1 run waits for you: `cuggino status` lists what to do" == shown[-1]
+    (project / ".cuggino" / "spec-issues" / "1.md").unlink()
+    (project / ".cuggino" / "parked").mkdir()
+    (project / ".cuggino" / "parked" / "001-log-in.md").write_text("# Log in\n")
+    assert "  parked  Log in (run 2 of 2)\n" in output_of(capsys, "runs")

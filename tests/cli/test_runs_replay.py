@@ -76,6 +76,24 @@ def test_replay_of_a_resumed_run(project: Path, capsys: pytest.CaptureFixture[st
         assert line in summary
 
 
+def test_replay_of_an_item(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Paths are relative to the slot, and the total is that of the watch."""
+    slots = project.parent / "slots"
+    write = ev.ToolCall(name="Write", input={"file_path": f"{slots}/slot-2/a.txt"})
+    cost = ev.StageCost(phase="planning", cost_usd=0.5, total_cost=2.0)
+    record(
+        project,
+        ONE,
+        (1, "planning#1", write),
+        (2, "planning#1", cost),
+        item="001-log-in.md 7f3a",
+        options={"slot": 2, "apart": [str(slots), str(project)]},
+    )
+    out = output_of(capsys, "runs", "replay", "0193")
+    assert "▶ Write: a.txt\n" in out
+    assert "[Planning] $0.5000 (watch total $2.00)" in out
+
+
 @pytest.mark.parametrize("speed", ["-1", "nan", "fast"])
 def test_an_invalid_speed(project: Path, capsys: pytest.CaptureFixture[str], speed: str) -> None:
     """A negative or non-numeric speed is rejected."""

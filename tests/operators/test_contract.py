@@ -46,6 +46,7 @@ from cuggino.operators import (
 )
 from cuggino.operators.alongside import alongside
 from cuggino.operators.mapcat import mapcat
+from cuggino.operators.markers import join_split_messages
 from cuggino.operators.merge_now import merge_now
 from cuggino.operators.supervision import RETRIES, liveness
 from cuggino.testing import Marbles, VirtualClock
@@ -91,6 +92,7 @@ SYNCHRONOUS: MappingProxyType[str, Operator] = MappingProxyType(
         "flow": _within_a_flow,
         "interrupt_when": lambda source: source.pipe(interrupt_when(rx.never())),
         "interrupt_when, notifier": lambda source: rx.never().pipe(interrupt_when(source, "X")),
+        "join_split_messages": lambda source: source.pipe(join_split_messages(["DONE"])),
         "managed": lambda source: managed(lambda o, s: source.subscribe(o, scheduler=s)),
         "mapcat": lambda source: source.pipe(mapcat(lambda event: [event])),
         "merge_at_most": lambda source: _at_once(source).pipe(merge_at_most(1)),
@@ -122,7 +124,13 @@ ON_A_LANE: MappingProxyType[str, Operator] = MappingProxyType(
 EVERY = SYNCHRONOUS | ON_A_LANE
 
 
-PLUMBING = {"alongside": alongside, "liveness": liveness, "mapcat": mapcat, "merge_now": merge_now}
+PLUMBING = {
+    "alongside": alongside,
+    "join_split_messages": join_split_messages,
+    "liveness": liveness,
+    "mapcat": mapcat,
+    "merge_now": merge_now,
+}
 """Operators that only cuggino itself uses."""
 
 

@@ -10,6 +10,9 @@ from cuggino.events import (
     LoopSpecIssue,
     RunOutcome,
     RunResult,
+    SessionEnded,
+    Usage,
+    UsageUpdate,
     WatchItemCompleted,
     WatchItemParked,
     WatchLanded,
@@ -82,6 +85,14 @@ def test_unknown_cost_is_not_shown() -> None:
     """An unknown cost is left out; a cost of zero is not."""
     assert not any("Cost" in line for line in lines(RunState()))
     assert "  Cost       $0.00" in lines(RunState(tally=tally(cost_usd=0.0)))
+
+
+def test_a_partial_cost() -> None:
+    """The tokens of a session that was cut off may have no price."""
+    known = SessionEnded(outcome="completed", cost_usd=1.0, usage=Usage(input_tokens=9))
+    cut = UsageUpdate(usage=Usage(input_tokens=9))
+    assert "  Cost       $1.00" in lines(after(known))
+    assert "  Cost       at least $1.00" in lines(after(known, cut))
 
 
 def test_items_of_a_watch() -> None:

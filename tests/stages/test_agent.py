@@ -100,6 +100,15 @@ class TestEnding:
         t = drawn()
         t.check(Session(t.cold("b-a-s|")).stream, "S---s($D|)")
 
+    def test_a_marker_over_several_messages(self) -> None:
+        """An agent that emits each line as a message without an id is understood."""
+        t = drawn(
+            x=ev.AgentMessage(text="<DONE>"),
+            y=ev.AgentMessage(text="all"),
+            z=ev.AgentMessage(text="</DONE>"),
+        )
+        t.check(Session(t.cold("a-x-p-y-z|")).stream, "a---p----(D|)")
+
     def test_an_agent_that_stays_is_ended(self) -> None:
         """After the linger time the agent's processes are ended, then the marker is emitted."""
         t = drawn()
@@ -396,12 +405,18 @@ class TestErrors:
             ("a|", "Agent stream ended without emitting a marker (last event: AgentMessage)"),
             ("a-t-p|", "Agent stream ended without emitting a marker (last event: ToolCall)"),
             ("a-t-s|", "Agent stream ended without emitting a marker (last event: ToolCall)"),
+            (
+                "x-y|",
+                "Agent stream ended without emitting a marker (last event: AgentMessage); its text "
+                "has <DONE> where it does not count: the tag must begin a line, and all parts of a "
+                "message need the same message_id",
+            ),
             ("a-n|", "Non-terminal marker received from implementing agent (got: Note)"),
         ],
     )
     def test_words_for_a_missing_marker(self, diagram: str, words: str) -> None:
         """The error names the phase and the last event, pings and results aside (CUG-034)."""
-        t = drawn()
+        t = drawn(x=ev.AgentMessage(text="<DO"), y=ev.AgentMessage(text="NE>all</DONE>"))
         error = Session(t.cold(diagram), t.cold(diagram)).error(t)
         assert isinstance(error, errors.LoopError)
         assert f"Loop error in implementing phase: {words}" == error.message

@@ -221,7 +221,9 @@ def _tool_output(content: Any, tool_use_result: Any) -> str:
             content = tool_use_result.get("stdout") or ""
         else:
             content = text_or_none(tool_use_result) or ""
-    return output_text(content)
+    text = output_text(content)
+    error = _TOOL_ERROR.fullmatch(text)
+    return error[1] if error else text
 
 
 def _blocks(message: Json) -> list[Any]:
@@ -230,6 +232,9 @@ def _blocks(message: Json) -> list[Any]:
         return [{"type": "text", "text": content}]
     return content if isinstance(content, list) else []
 
+
+_TOOL_ERROR = re.compile(r"<tool_use_error>(?:Error: )?(.*)</tool_use_error>\s*", re.DOTALL)
+"""How the program marks an error of a tool for the model."""
 
 _MODEL_KEYS = {
     "input_tokens": "inputTokens",

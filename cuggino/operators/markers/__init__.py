@@ -6,6 +6,7 @@ by the blocks that `markdown` reads; `reading` matches them and cuts the text in
 """
 
 from cuggino.operators.markers.extract_markers import MarkerTags, extract_markers, marker_tags
+from cuggino.operators.markers.join_split import join_split_messages
 from cuggino.operators.markers.tags import LineTags
 
-__all__ = ["LineTags", "MarkerTags", "extract_markers", "marker_tags"]
+__all__ = ["LineTags", "MarkerTags", "extract_markers", "join_split_messages", "marker_tags"]

@@ -172,7 +172,8 @@ def _cost(event: ev.StageCost) -> str:
     so_far = money(event.total_cost, estimated=event.total_estimated)
     total = [so_far] if so_far else []
     total += [] if event.total_usage is None else [format_tokens(event.total_usage)]
-    return f"{', '.join(spent)} (run total {', '.join(total)})"
+    whole = "run" if event.item is None else "watch"
+    return f"{', '.join(spent)} ({whole} total {', '.join(total)})"
 
 
 def _confined(event: ev.SandboxChosen) -> str:

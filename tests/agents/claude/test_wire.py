@@ -172,6 +172,11 @@ def test_api_errors_are_not_the_models_text(fields: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("block", "line_fields", "expected"),
     [
+        (
+            {"content": "<tool_use_error>Error: No tool x\nTry y.</tool_use_error>"},
+            {},
+            ev.ToolResult(name="t", output="No tool x\nTry y."),
+        ),
         ({"content": "out", "is_error": None}, {}, ev.ToolResult(name="t", output="out")),
         ({"content": ""}, {"tool_use_result": {"stdout": "x"}}, ev.ToolResult(name="t", output="")),
         ({}, {"tool_use_result": "Error: no"}, ev.ToolResult(name="t", output="Error: no")),
