@@ -17,9 +17,9 @@ import cuggino
 from cuggino import Runtime, events as ev
 from cuggino.config import Config
 from cuggino.doctor import CheckResult
-from cuggino.doctor.checks import staying_awake
 from cuggino.testing import InMemoryAgent, Marbles, Say, no_leaks
 from cuggino.wakefulness import awake, keeping_awake, sleep_prevention
+from tests.cli.looking import look
 from tests.limits import LIMIT
 
 
@@ -156,15 +156,15 @@ class TestSystem:
     def test_doctor(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """The check names what keeps the machine awake, or notes that nothing does."""
         monkeypatch.setenv("WAKEPY_FAKE_SUCCESS", "1")
-        (found,) = staying_awake(Config())
+        (found,) = look("sleep", Path())
         assert CheckResult("ok", f"sleep: none while a loop works ({sleep_prevention()})") == found
         monkeypatch.setenv("WAKEPY_FAKE_SUCCESS", "")
         monkeypatch.delenv("DBUS_SESSION_BUS_ADDRESS", raising=False)
         if sys.platform == "linux":
-            (found,) = staying_awake(Config())
+            (found,) = look("sleep", Path())
             assert "note" == found.status
             assert "sleep: nothing here keeps the machine awake" == found.what
-        assert [] == list(staying_awake(Config(allow_sleep=True)))
+        assert [] == look("sleep", Path(), allow_sleep=True)
 
 
 class TestLoops:

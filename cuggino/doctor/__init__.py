@@ -6,9 +6,9 @@ Nothing is changed. Every result comes as soon as its check is done.
 """
 
 from cuggino.doctor.agents import AgentReport, AgentState, inspect_agents
+from cuggino.doctor.checks import doctor
 from cuggino.doctor.clean_checkout import CleanTrial, try_clean_checkout
 from cuggino.doctor.machine import check_machine
-from cuggino.doctor.project import doctor
 from cuggino.doctor.result import CheckResult, CheckStatus
 
 __all__ = [

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from cuggino.agents import is_import_path
 from cuggino.config import Config
+from cuggino.doctor.agent import check_program, permissions
 from cuggino.doctor.agents import inspect_agents
-from cuggino.doctor.checks import agent_login, agent_permissions, agent_program
-from cuggino.doctor.result import CheckResult
-from cuggino.doctor.sandbox import sandbox
+from cuggino.doctor.result import CheckResult, Place, about, note, ok, problem
+from cuggino.doctor.sandbox import roles
 from cuggino.errors import ProcessError, ProcessFailed
 from cuggino.git import SSH_COMMAND, Git, git_failure, ssh_environment
 
@@ -57,10 +57,11 @@ def check_machine(
             yield from _agent(name, path, place, config, environment)
         ready = [report for report in others.result() if report.state == "ready"]
         if also := [f"{one.name} {one.version}" for one in ready if one.name not in agents]:
-            yield CheckResult("ok", f"agents: also {', '.join(also)}")
+            yield ok(f"agents: also {', '.join(also)}")
         if reach is not None:
             yield reach.result()
-        yield sandbox(place, config, environment)
+        there = Place(folder=place, env=environment, uid=os.getuid(), config=config)
+        yield from about("sandbox", lambda: roles(there))
     yield _disk(folder)
 
 
@@ -68,15 +69,10 @@ def _agent(
     name: str, path: str | None, folder: Path, config: Config, env: Mapping[str, str]
 ) -> Iterator[CheckResult]:
     if is_import_path(name) or ":" in name:
-        yield CheckResult("note", f"agent: {name} is not checked: it is code of the project")
+        yield note(f"agent: {name} is not checked: it is code of the project")
         return
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        asked = pool.submit(partial(agent_login, name, folder=folder, path=path))
-        found = agent_program(name, folder=folder, path=path)
-        yield found
-        if found.status == "ok" and (login := asked.result()) is not None:
-            yield login
-    may_work = agent_permissions(name, env=env, uid=os.getuid(), guarded=config.guard != "off")
+    yield from check_program(name, folder, path)
+    may_work = permissions(name, env=env, uid=os.getuid(), guarded=config.guard != "off")
     if may_work.status == "problem":
         yield may_work
 
@@ -85,7 +81,7 @@ def _remote(remote: str, folder: Path) -> CheckResult:
     """Check that the remote can be read and written, by a push that is only tried."""
     shown = _shown(remote)
     if failure := git_failure(folder):
-        return CheckResult("problem", f"git: {failure}", "install git")
+        return problem(f"git: {failure}", "install git")
     identity = ("-c", "user.name=cuggino", "-c", "user.email=cuggino@localhost")
     try:
         quiet = ssh_environment(Git(cwd=folder).now(*SSH_COMMAND))
@@ -97,13 +93,13 @@ def _remote(remote: str, folder: Path) -> CheckResult:
         git("ls-remote", remote, "HEAD")
     except ProcessError as error:
         hint = "every worker clones it: give the worker a key or credentials, and a way there"
-        return CheckResult("problem", f"remote: git cannot read {shown}: {_why(error)}", hint)
+        return problem(f"remote: git cannot read {shown}: {_why(error)}", hint)
     try:
         git("push", "--dry-run", "--quiet", remote, f"{commit}:{_PROBE_REF}")
     except ProcessError as error:
         hint = "workers push their work to refs/cuggino/: allow that"
-        return CheckResult("problem", f"remote: git may not push to {shown}: {_why(error)}", hint)
-    return CheckResult("ok", f"remote: git reads {shown} and may push to it")
+        return problem(f"remote: git may not push to {shown}: {_why(error)}", hint)
+    return ok(f"remote: git reads {shown} and may push to it")
 
 
 def _git(*words: str, env: Mapping[str, str], folder: Path) -> str:
@@ -131,9 +127,9 @@ def _disk(folder: Path) -> CheckResult:
     try:
         free = shutil.disk_usage(folder).free
     except OSError as error:
-        return CheckResult("problem", f"disk: {folder} cannot be used: {error.strerror}")
+        return problem(f"disk: {folder} cannot be used: {error.strerror}")
     what = f"disk: {free / _GIGABYTE:.1f} GB free in {folder}"
     if free < LEAST_FREE:
         hint = "free some, or start the worker with another --local-directory"
-        return CheckResult("problem", what, hint)
-    return CheckResult("ok", what)
+        return problem(what, hint)
+    return ok(what)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator
 
-from cuggino.agents import LlmAgent
-from cuggino.config import CONFIG_FILE, Config
-from cuggino.doctor.result import CheckResult
+from cuggino.agents import make_agent
+from cuggino.config import CONFIG_FILE
+from cuggino.doctor.result import CheckResult, Place, note, ok, problem
 from cuggino.git import view_obstacles
 from cuggino.guard import NO_SANDBOX, sandbox_mode
 from cuggino.sandbox import (
@@ -25,37 +24,38 @@ from cuggino.sandbox import (
 )
 
 _VERIFIED = "verification only: what a session changes beyond its role is found and put back"
-_UNLIMITED = "network: nothing limits the hosts of"
+_UNLIMITED = "nothing limits the hosts of"
 _NETWORK = "`cuggino help sandbox` explains what limits them"
 _HELP = "`cuggino help sandbox` explains what it needs"
 
 
-def boundary_here(folder: Path, config: Config, env: Mapping[str, str]) -> Boundary:
+def boundary_here(place: Place) -> Boundary:
     """Return what confines the agents of a run in this project."""
-    if config.sandbox == "off" or sandbox_mode(no_sandbox=False, env=env).is_disabled:
+    is_off = sandbox_mode(no_sandbox=False, env=place.env).is_disabled
+    if is_off or place.config.sandbox == "off":
         return NO_BOUNDARY
-    return probe(folder, home=home_of(env))
+    return probe(place.folder, home=home_of(place.env))
 
 
-def sandbox(folder: Path, config: Config, env: Mapping[str, str]) -> CheckResult:
+def roles(place: Place) -> Iterator[CheckResult]:
     """Check what confines each role on this machine. Nothing of the project is started."""
-    if sandbox_mode(no_sandbox=False, env=env).is_disabled:
-        return CheckResult("note", f"sandbox: off, by {NO_SANDBOX}", _VERIFIED)
-    if config.sandbox == "off":
-        return CheckResult("note", f'sandbox: off, by "sandbox" in {CONFIG_FILE}', _VERIFIED)
-    found = boundary_here(folder, config, env)
+    if sandbox_mode(no_sandbox=False, env=place.env).is_disabled:
+        yield note(f"off, by {NO_SANDBOX}", _VERIFIED)
+        return
+    if place.config.sandbox == "off":
+        yield note(f'off, by "sandbox" in {CONFIG_FILE}', _VERIFIED)
+        return
+    found = boundary_here(place)
     held = [role for role in ROWS if found.holds(role)]
     why = f" ({found.reason})" if found.reason else ""
+    what = f"{found.name} confines only the roles that look{why}" if held else f"none here{why}"
     if len(held) == len(ROWS):
-        return CheckResult("ok", f"sandbox: {found.name} confines all roles{why}", _roles(found))
-    what = f"sandbox: {found.name} confines only the roles that look{why}"
-    if not held:
-        what = f"sandbox: none here{why}"
-    if config.sandbox == "require":
-        what = f"{what}, but it is required: a run would not start"
+        yield ok(f"{found.name} confines all roles{why}", _roles(found))
+    elif place.config.sandbox == "require":
         hint = f'{_roles(found)}\n{_HELP}, or set "sandbox" to "auto" in {CONFIG_FILE}'
-        return CheckResult("problem", what, hint)
-    return CheckResult("note", what, f"{_roles(found)}\n{_HELP}")
+        yield problem(f"{what}, but it is required: a run would not start", hint)
+    else:
+        yield note(what, f"{_roles(found)}\n{_HELP}")
 
 
 def _roles(found: Boundary) -> str:
@@ -80,71 +80,70 @@ def _way(found: Boundary, role: ViewRole) -> str:
             return "read-only, but for files of its own"
 
 
-def in_views(folder: Path, config: Config, env: Mapping[str, str]) -> Iterator[CheckResult]:
+def in_views(place: Place) -> Iterator[CheckResult]:
     """Check that git and the program of the check work in the views of a run.
 
     Nothing of the project is started.
     """
-    if boundary_here(folder, config, env) is NO_BOUNDARY:
+    config = place.config
+    if boundary_here(place) is NO_BOUNDARY:
         return
-    found = view_obstacles(folder, views_of(config), check_command=config.check_command)
-    for obstacle in found:
-        yield CheckResult("problem", f"sandbox: {obstacle.what}", obstacle.hint)
+    for found in view_obstacles(place.folder, views_of(config), check_command=config.check_command):
+        yield problem(found.what, found.hint)
 
 
-def hidden(folder: Path, config: Config, env: Mapping[str, str]) -> Iterator[CheckResult]:
+def hidden(place: Place) -> Iterator[CheckResult]:
     """Check that the paths of `sandboxHide` exist, and that something hides them."""
-    found = boundary_here(folder, config, env)
-    if config.sandbox_hide and found.engine != "bubblewrap":
-        yield CheckResult("note", "sandboxHide: no effect, as it needs bubblewrap")
+    hides = place.config.sandbox_hide
+    if hides and boundary_here(place).engine != "bubblewrap":
+        yield note("no effect, as it needs bubblewrap")
         return
-    for path in named_paths(config.sandbox_hide, home_of(env)):
+    for path in named_paths(hides, home_of(place.env)):
         if not path.exists():
             hint = f'correct "sandboxHide" in {CONFIG_FILE}, if you mean another'
-            yield CheckResult("note", f"sandboxHide: {path} does not exist", hint)
+            yield note(f"{path} does not exist", hint)
 
 
-def logins(folder: Path, config: Config, env: Mapping[str, str]) -> Iterator[CheckResult]:
+def logins(place: Place) -> Iterator[CheckResult]:
     """Check that agents cannot read the logins of forges, and name those that are left to them."""
-    home = home_of(env)
-    left = [name for name in LOGIN_VARIABLES if name in without_logins(env, config.sandbox_show)]
-    shown = [path.resolve() for path in named_paths(config.sandbox_show, home)]
-    found = [path for path in dict.fromkeys(login_files(env, home)) if path.exists()]
+    home, shows = home_of(place.env), place.config.sandbox_show
+    left = [name for name in LOGIN_VARIABLES if name in without_logins(place.env, shows)]
+    shown = [path.resolve() for path in named_paths(shows, home)]
+    found = [path for path in dict.fromkeys(login_files(place.env, home)) if path.exists()]
     named = [file for file in found if any(one.is_relative_to(file.resolve()) for one in shown)]
     if left or named:
         what = ", ".join([*sorted(left), *map(str, named)])
-        yield CheckResult("note", f"logins: left to agents by sandboxShow: {what}")
+        yield note(f"left to agents by sandboxShow: {what}")
     rest = [str(file) for file in found if file not in named]
-    here = boundary_here(folder, config, env)
+    here = boundary_here(place)
     if rest and here is not NO_BOUNDARY and here.engine != "bubblewrap":
         hint = "only bubblewrap hides them; `cuggino help sandbox` explains what is withheld"
-        yield CheckResult("note", f"logins: agents can read {', '.join(rest)}", hint)
+        yield note(f"agents can read {', '.join(rest)}", hint)
 
 
-def sandbox_of_agent(
-    agent: LlmAgent, folder: Path, config: Config, env: Mapping[str, str]
-) -> Iterator[CheckResult]:
+def of_agent(name: str, place: Place) -> Iterator[CheckResult]:
     """Check whether the agent can be confined; its own sandbox counts where no view is in force."""
-    found = boundary_here(folder, config, env)
+    config, found = place.config, boundary_here(place)
     if found is NO_BOUNDARY:
         return
+    agent = make_agent(name, cwd=place.folder, path=config.agent_path)
     imports = not all(source.network for source in config.backlog_sources)
     if not agent.capabilities.view:
-        what = f"sandbox: {agent.name} cannot be started in one"
+        what = f"{agent.name} cannot be started in one"
         if config.sandbox == "require":
             hint = f'use another agent, or set "sandbox" to "auto" in {CONFIG_FILE}'
-            yield CheckResult("problem", f"{what}, but it is required", hint)
+            yield problem(f"{what}, but it is required", hint)
             return
-        yield CheckResult("note", what, _VERIFIED)
+        yield note(what, _VERIFIED)
     elif found.holds("implementing") and not (config.sandbox_domains or imports):
         return
     if not agent.capabilities.sandbox or config.guard == "off":
         if imports:
-            yield CheckResult("note", f"{_UNLIMITED} {agent.name} for imported items", _NETWORK)
+            yield note(f"{_UNLIMITED} {agent.name} for imported items", _NETWORK)
         return
     if why := agent.sandbox_unavailable():
-        yield CheckResult("note", f"sandbox: commands of {agent.name} have no other: {why}")
+        yield note(f"commands of {agent.name} have no other: {why}")
         return
     more = f" and {len(config.sandbox_domains)} of yours" if config.sandbox_domains else ""
     what = "commands write in the project and in caches, and connect to package registries"
-    yield CheckResult("ok", f"sandbox: {agent.name} brings its own ({what}{more})")
+    yield ok(f"{agent.name} brings its own ({what}{more})")

@@ -79,7 +79,7 @@ def ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def no_repository(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep git from finding a repository, even if the temporary folder is in one."""
-    monkeypatch.setattr("cuggino.doctor.checks.repository_state", lambda _folder: None)
+    monkeypatch.setattr("cuggino.doctor.repository.repository_state", lambda _folder: None)
 
 
 @pytest.fixture

@@ -5,21 +5,22 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cuggino._version import __version__
 from cuggino.agents.base.guard import find_bash
 from cuggino.config import Config, save_config
-from cuggino.doctor import checks
-from cuggino.doctor.guard import HONEST
-from cuggino.doctor.plan_build import jobs
+from cuggino.doctor.agent import HONEST, check_program, permissions
+from cuggino.doctor.checks import configuration
 from cuggino.doctor.result import CheckResult
 from cuggino.guard.shell.shfmt import find_shfmt
 from cuggino.wakefulness import sleep_prevention
 from cuggino_cli.commands.doctor import result_fragments
 from cuggino_cli.main import main
 from cuggino_cli.screen.fragments import paint
+from tests.cli.looking import look, look_at_all, place
 
 
 def fake_claude(folder: Path, version: str) -> str:
@@ -32,16 +33,16 @@ def fake_claude(folder: Path, version: str) -> str:
 
 def test_configuration_valid(ready: Path) -> None:
     """A valid file is reported as such, with its settings."""
-    finding, config = checks.configuration(ready)
+    finding, there = configuration(place(ready))
     assert CheckResult("ok", "configuration: .cuggino.json is valid") == finding
-    assert Config(agent="scripted:scenario.toml") == config
+    assert Config(agent="scripted:scenario.toml") == there.config
 
 
 def test_configuration_absent(tmp_path: Path) -> None:
     """A missing file means the defaults, without a problem."""
-    finding, config = checks.configuration(tmp_path)
+    finding, there = configuration(place(tmp_path))
     assert CheckResult("ok", "configuration: defaults, no .cuggino.json") == finding
-    assert Config() == config
+    assert Config() == there.config
 
 
 def test_configuration_broken(ready: Path) -> None:
@@ -52,13 +53,14 @@ def test_configuration_broken(ready: Path) -> None:
         'configuration: .cuggino.json: unknown key "comit"',
         'did you mean "commit"?',
     )
-    assert (expected, None) == checks.configuration(ready)
+    finding, there = configuration(place(ready))
+    assert (expected, False) == (finding, there.is_configured)
 
 
 def test_agent_found(tmp_path: Path) -> None:
     """An available agent is reported with its version."""
     program = fake_claude(tmp_path, "2.9.1")
-    found = checks.agent_program("claude", folder=tmp_path, path=program)
+    found = next(check_program("claude", tmp_path, program))
     assert CheckResult("ok", "agent: claude 2.9.1") == found
 
 
@@ -74,14 +76,14 @@ def test_agent_found(tmp_path: Path) -> None:
 )
 def test_agent_missing(name: str, reason: str, tmp_path: Path) -> None:
     """An unusable agent is a problem."""
-    found = checks.agent_program(name, folder=tmp_path, path=str(tmp_path / "missing"))
+    found = next(check_program(name, tmp_path, str(tmp_path / "missing")))
     assert "problem" == found.status
     assert re.match(reason, found.what)
 
 
 def test_agent_too_old(tmp_path: Path) -> None:
     """An outdated agent is a problem, with how to update it."""
-    found = checks.agent_program("claude", folder=tmp_path, path=fake_claude(tmp_path, "1.0.0"))
+    found = next(check_program("claude", tmp_path, fake_claude(tmp_path, "1.0.0")))
     assert "problem" == found.status
     assert "too old" in found.what
     assert found.hint is not None
@@ -102,25 +104,25 @@ def test_agent_too_old(tmp_path: Path) -> None:
 )
 def test_permissions(name: str, uid: int, env: dict[str, str], expected: str) -> None:
     """Running claude as root is a problem unless the environment declares a sandbox."""
-    found = checks.agent_permissions(name, env=env, uid=uid)
+    found = permissions(name, env=env, uid=uid, guarded=False)
     assert expected == found.status
     assert (expected == "problem") == (found.hint is not None)
 
 
 def test_permissions_of_a_guarded_agent() -> None:
     """A guarded claude works as root, except in interactive sessions, which is noted."""
-    found = checks.agent_permissions("claude", env={}, uid=0, guarded=True)
+    found = permissions("claude", env={}, uid=0, guarded=True)
     expected = ("note", "permissions: as root, claude refuses `cuggino plan`")
     assert expected == (found.status, found.what)
-    assert "ok" == checks.agent_permissions("claude", env={}, uid=1, guarded=True).status
+    assert "ok" == permissions("claude", env={}, uid=1, guarded=True).status
 
 
 def test_workspace_fine(ready: Path) -> None:
     """A writable folder passes, with or without a workspace."""
-    assert CheckResult("ok", f"workspace: {ready} can be written") == checks.workspace(ready)
+    assert [CheckResult("ok", f"workspace: {ready} can be written")] == look("workspace", ready)
     (ready / ".cuggino" / "wip").mkdir(parents=True)
     expected = CheckResult("ok", f"workspace: {ready / '.cuggino'} can be written")
-    assert expected == checks.workspace(ready)
+    assert [expected] == look("workspace", ready)
 
 
 @pytest.mark.parametrize("name", [".cuggino", ".cuggino/wip"])
@@ -128,45 +130,45 @@ def test_workspace_is_a_file(name: str, ready: Path) -> None:
     """A file in place of a workspace folder is a problem."""
     (ready / name).parent.mkdir(exist_ok=True)
     (ready / name).write_text("", encoding="utf-8")
-    found = checks.workspace(ready)
+    (found,) = look("workspace", ready)
     assert ("problem", f"workspace: {ready / name} is not a folder") == (found.status, found.what)
 
 
 def test_workspace_protected(ready: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A read-only folder is a problem."""
     monkeypatch.setattr(os, "access", lambda *_args, **_options: False)
-    found = checks.workspace(ready)
+    (found,) = look("workspace", ready)
     assert ("problem", f"workspace: {ready} cannot be written") == (found.status, found.what)
 
 
 def test_specifications(ready: Path) -> None:
     """One file with text anywhere in the specs folder is enough; hidden ones are none."""
-    assert CheckResult("ok", "specs: .specs") == checks.specifications(ready, ".specs")
+    assert [CheckResult("ok", "specs: .specs")] == look("specs", ready)
     deep = ready / "docs" / "a" / "b"
     deep.mkdir(parents=True)
-    found = checks.specifications(ready, "docs")
+    (found,) = look("specs", ready, specs_path="docs")
     expected = ("problem", f"specs: {ready / 'docs'} holds no specification")
     assert expected == (found.status, found.what)
     (deep / "spec.md").touch()
     (deep / ".gitkeep").write_text("keep", encoding="utf-8")
     (deep / ".git").mkdir()
     (deep / ".git" / "HEAD").write_text("ref", encoding="utf-8")
-    found = checks.specifications(ready, "docs")
+    (found,) = look("specs", ready, specs_path="docs")
     assert expected == (found.status, found.what)
     (deep / "spec.md").write_text("# A", encoding="utf-8")
-    assert "ok" == checks.specifications(ready, "docs").status
-    missing = checks.specifications(ready, "nothing")
+    assert ["ok"] == [one.status for one in look("specs", ready, specs_path="docs")]
+    (missing,) = look("specs", ready, specs_path="nothing")
     expected = ("problem", f"specs: {ready / 'nothing'} does not exist")
     assert expected == (missing.status, missing.what)
-    file = checks.specifications(ready, "scenario.toml")
+    (file,) = look("specs", ready, specs_path="scenario.toml")
     expected = ("problem", f"specs: {ready / 'scenario.toml'} is not a folder")
     assert expected == (file.status, file.what)
 
 
 def test_commands_absent(ready: Path) -> None:
     """Commands are optional; a missing check command is explained."""
-    assert CheckResult("ok", "setup command: none") == checks.setup_command(ready, Config())
-    found = checks.check_command(ready, Config())
+    assert [CheckResult("ok", "setup command: none")] == look("setup command", ready)
+    (found,) = look("check command", ready)
     assert ("ok", "check command: none") == (found.status, found.what)
     assert found.hint is not None
 
@@ -189,38 +191,35 @@ def test_commands_absent(ready: Path) -> None:
 def test_command_found(command: str, ready: Path) -> None:
     """A program on PATH, a shell builtin and a command only the shell can resolve all pass."""
     expected = CheckResult("ok", f"setup command: {command}")
-    assert expected == checks.setup_command(ready, Config(setup_command=command))
+    assert [expected] == look("setup command", ready, setup_command=command)
 
 
 def test_command_missing(ready: Path) -> None:
     """An unknown program name is a problem, for both commands."""
-    config = Config(setup_command="unheard-of a", check_command="unheard-of b", gate="block")
-    for name, found in (
-        ("setup", checks.setup_command(ready, config)),
-        ("check", checks.check_command(ready, config)),
-    ):
+    for name in ("setup", "check"):
+        settings: dict[str, Any] = {f"{name}_command": "unheard-of a"}
+        (found,) = look(f"{name} command", ready, **settings)
         expected = ("problem", f"{name} command: unheard-of was not found")
         assert expected == (found.status, found.what)
 
 
 def test_gate_advice(ready: Path) -> None:
     """A check command that does not decide comes with the advice to make it a gate."""
-    loose = checks.check_command(ready, Config(check_command="sh a"))
+    (loose,) = look("check command", ready, check_command="sh a")
     told = "check command: sh a (an approval counts even if it fails)"
     assert ("note", told) == (loose.status, loose.what)
     assert loose.hint is not None
     assert '"gate" to "block"' in loose.hint
     expected = "check command: sh a (an approval counts only if it passes"
     for gate, ending in (("block", ")"), ("clean", " on a clean checkout of HEAD, too)")):
-        config = Config.model_validate({"checkCommand": "sh a", "gate": gate})
-        strict = checks.check_command(ready, config)
+        (strict,) = look("check command", ready, check_command="sh a", gate=gate)
         assert CheckResult("ok", f"{expected}{ending}") == strict
-    landing = checks.check_command(ready, Config(check_command="sh a", slots=2, commit=True))
+    (landing,) = look("check command", ready, check_command="sh a", slots=2, commit=True)
     assert CheckResult("ok", "check command: sh a (it decides what lands)") == landing
 
 
 def test_a_check_that_cannot_fail(ready: Path) -> None:
-    found = checks.check_command(ready, Config(check_command="sh a || true", gate="block"))
+    (found,) = look("check command", ready, check_command="sh a || true", gate="block")
     assert found.status == "note"
     assert "(it cannot fail: `|| true` hides the failure of `sh a`)" in found.what
 
@@ -230,21 +229,21 @@ def test_a_verification_command_that_cannot_fail(ready: Path) -> None:
     (ready / ".lopen").mkdir()
     settings = '{"verify.build": "make", "verify.test": "make test; echo done"}'
     (ready / ".lopen/loop-config.json").write_text(settings, encoding="utf-8")
-    (found,) = jobs(ready, {})
+    (found,) = look("jobs", ready, env={})
     assert found.status == "note"
     assert "verify.test: make test; echo done (it cannot fail: its exit code" in found.what
 
 
 def test_a_push_without_commits(ready: Path) -> None:
     """`push` without commits is noted; otherwise nothing is."""
-    [found] = checks.pushing(Config(push="origin/main"))
+    [found] = look("push", ready, push="origin/main")
     expected = ("note", 'push: nothing is pushed to origin/main, as "commit" is off')
     assert expected == (found.status, found.what)
-    assert [] == list(checks.pushing(Config(push="origin/main", commit=True)))
-    assert [] == list(checks.pushing(Config()))
-    assert found not in checks.diagnose(ready, agent=None, env={}, uid=1)
+    assert [] == look("push", ready, push="origin/main", commit=True)
+    assert [] == look("push", ready)
+    assert found not in look_at_all(ready)
     save_config(ready, Config(agent="scripted:scenario.toml", push="origin/main"))
-    assert found in checks.diagnose(ready, agent=None, env={}, uid=1)
+    assert found in look_at_all(ready)
 
 
 def test_fragments() -> None:
@@ -317,12 +316,12 @@ def test_nothing_is_written(ready: Path) -> None:
 
 def test_backlog(ready: Path) -> None:
     """Items are counted, and what is in the backlog without being one is noted."""
-    assert [] == list(checks.backlog(ready))
+    assert [] == look("backlog", ready)
     folder = ready / ".cuggino" / "backlog"
     folder.mkdir(parents=True)
     (folder / "001-login.md").write_text("# Login", encoding="utf-8")
     (folder / "002-empty.md").write_text("", encoding="utf-8")
-    (noted, counted) = checks.backlog(ready)
+    (noted, counted) = look("backlog", ready)
     assert noted.status == "note"
     assert noted.what.startswith("backlog: 002-empty.md is no item: ")
     assert CheckResult("ok", "backlog: 1 item") == counted

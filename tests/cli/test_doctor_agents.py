@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 from cuggino._version import __version__
-from cuggino.doctor import checks
+from tests.cli.looking import look_at_all
 from tests.cli.test_doctor import fake_claude
 
 
@@ -19,7 +18,7 @@ def test_all_agents_of_the_configuration(ready: Path) -> None:
         "fallback": [{"agent": "claude", "path": fake_claude(ready.parent, "1.0.0")}, "nobody"],
     }
     (ready / ".cuggino.json").write_text(json.dumps(raw), encoding="utf-8")
-    found = list(checks.diagnose(ready, agent=None, env=os.environ, uid=1))
+    found = look_at_all(ready)
     agents = [(finding.status, finding.what) for finding in found if "agent" in finding.what[:6]]
     assert [
         ("ok", f"agent: scripted:scenario.toml {__version__}"),
@@ -28,7 +27,7 @@ def test_all_agents_of_the_configuration(ready: Path) -> None:
     ((status, what),) = agents[2:]
     assert "problem" == status
     assert what.startswith("agent (fall-back): ")
-    only = checks.diagnose(ready, agent="scripted:scenario.toml", env=os.environ, uid=1)
+    only = look_at_all(ready, agent="scripted:scenario.toml")
     assert 1 == sum(finding.what.startswith("agent") for finding in only)
 
 
@@ -38,7 +37,7 @@ def test_a_budget_that_cannot_hold(ready: Path) -> None:
     def found(**settings: object) -> list[tuple[str, str]]:
         raw = {"agent": "scripted:scenario.toml", **settings}
         (ready / ".cuggino.json").write_text(json.dumps(raw), encoding="utf-8")
-        results = checks.diagnose(ready, agent=None, env=os.environ, uid=1)
+        results = look_at_all(ready)
         return [(one.status, one.what) for one in results if one.what.startswith("budget")]
 
     assert [] == found()
@@ -66,7 +65,7 @@ def test_an_agent_of_a_role_is_guarded(ready: Path) -> None:
         "fallback": [{"agent": "scripted:scenario.toml", "path": "x"}],
     }
     (ready / ".cuggino.json").write_text(json.dumps(raw), encoding="utf-8")
-    found = list(checks.diagnose(ready, agent=None, env=os.environ, uid=1, trusted=True))
+    found = look_at_all(ready, trusted=True)
     guards = [finding for finding in found if finding.what.startswith("guard")]
     assert ["ok", "problem", "ok"] == [finding.status for finding in guards]
     assert guards[1].what.startswith("guard (judge): tests.cli.falling")

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from cuggino.doctor import deliverables as deliver_checks
-from cuggino.doctor.checks import specifications
-from cuggino.doctor.deliverables import deliverables
+from cuggino.doctor import loops
 from cuggino.doctor.result import CheckResult
+from tests.cli.looking import look
 
 
 @pytest.fixture
@@ -44,28 +43,30 @@ def status(folder: Path, *flags: tuple[bool, bool]) -> None:
 
 def test_nothing_elsewhere(tmp_path: Path) -> None:
     """Nothing is reported where the loop is not used."""
-    assert [] == list(deliverables(tmp_path))
+    assert [] == look("deliverables", tmp_path)
 
 
 def test_no_other_specification_is_needed(project: Path) -> None:
     """A missing specs folder is a problem, but only a note next to a `SPEC.md`."""
-    assert "note" == specifications(project, ".specs").status
+    assert ["note"] == [one.status for one in look("specs", project)]
     (project / "SPEC.md").unlink()
-    assert "problem" == specifications(project, ".specs").status
+    assert ["problem"] == [one.status for one in look("specs", project)]
 
 
 def test_progress(project: Path) -> None:
     """The check reports how many are passed and blocked, or that there are none yet."""
-    assert [CheckResult("ok", "deliverables: none yet")] == list(deliverables(project))
+    assert [CheckResult("ok", "deliverables: none yet")] == look("deliverables", project)
     status(project, (True, False), (False, True), (False, False))
-    assert [CheckResult("ok", "deliverables: 1/3 passed, 1 blocked")] == list(deliverables(project))
+    assert [CheckResult("ok", "deliverables: 1/3 passed, 1 blocked")] == look(
+        "deliverables", project
+    )
 
 
 def test_missing_parts(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A missing specification is noted and a missing library is a problem, both with advice."""
     (project / "SPEC.md").unlink()
-    monkeypatch.setattr(deliver_checks, "find_spec", lambda _name: None)
-    note, problem, _ = deliverables(project)
+    monkeypatch.setattr(loops, "find_spec", lambda _name: None)
+    note, problem, _ = look("deliverables", project)
     assert ("note", "deliverables: there is no SPEC.md") == (note.status, note.what)
     assert "problem" == problem.status
     assert "cuggino[deliver]" in str(problem.hint)
@@ -75,15 +76,15 @@ def test_broken_parts(project: Path) -> None:
     """A broken status file and an unknown profile are problems; oddities are notes."""
     file = project / ".autonoe" / "status.json"
     file.write_text("{")
-    (broken,) = deliverables(project)
+    (broken,) = look("deliverables", project)
     assert ("problem", True) == (broken.status, "status.json is broken" in broken.what)
     status(project, (True, True))
-    (odd,) = deliverables(project)
+    (odd,) = look("deliverables", project)
     assert "note" == odd.status
     file.unlink()
     settings(project, {"profile": "cobol"})
-    assert "problem" in {found.status for found in deliverables(project)}
+    assert "problem" in {found.status for found in look("deliverables", project)}
     settings(project, {"mcpServers": {"x": {"command": "no-such-program-here"}}, "sandbox": False})
-    texts = [found.what for found in deliverables(project) if found.status == "note"]
+    texts = [found.what for found in look("deliverables", project) if found.status == "note"]
     assert any("no-such-program-here is not installed" in text for text in texts)
     assert any('"sandbox" is ignored' in text for text in texts)

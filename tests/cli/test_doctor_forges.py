@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from cuggino.config import Config
-from cuggino.doctor.forges import forges
 from cuggino.doctor.result import CheckResult
+from tests.cli.looking import look
 
 SOURCE = {"type": "github", "label": "agent"}
 
@@ -50,7 +49,7 @@ def install(name: str, *, version: str, token: str = "") -> None:
 
 def reported(folder: Path, **settings: Any) -> list[CheckResult]:
     given = {"commit": True, "checkCommand": "make", **settings}
-    return list(forges(folder, Config.model_validate(given)))
+    return look("forge", folder, **given)
 
 
 def test_nothing_is_said_without_a_forge(project: Path) -> None:

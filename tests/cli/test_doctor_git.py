@@ -7,8 +7,8 @@ from pathlib import Path
 import git
 import pytest
 
-from cuggino.doctor import checks
 from cuggino.doctor.result import CheckResult
+from tests.cli.looking import look
 
 pytestmark = pytest.mark.usefixtures("no_identity")
 
@@ -37,9 +37,9 @@ def statuses(findings: list[CheckResult]) -> list[tuple[str, str]]:
 @pytest.mark.usefixtures("no_repository")
 def test_repository_missing(ready: Path) -> None:
     """A missing repository is a problem when commits are enabled, else a note."""
-    [wanted] = checks.repository(ready, commit=True)
+    [wanted] = look("git", ready, commit=True)
     assert ("problem", "git: no repository here") == (wanted.status, wanted.what)
-    [unwanted] = checks.repository(ready, commit=False)
+    [unwanted] = look("git", ready, commit=False)
     assert ("note", "git: no repository here (commit is off)") == (unwanted.status, unwanted.what)
     assert "`cuggino undo` restores nothing" in str(unwanted.hint)
 
@@ -47,9 +47,9 @@ def test_repository_missing(ready: Path) -> None:
 @pytest.mark.usefixtures("no_git")
 def test_git_missing(ready: Path) -> None:
     """A missing git is a problem when commits are enabled, else a note."""
-    [wanted] = checks.repository(ready, commit=True)
+    [wanted] = look("git", ready, commit=True)
     assert ("problem", "git: not installed") == (wanted.status, wanted.what)
-    [unwanted] = checks.repository(ready, commit=False)
+    [unwanted] = look("git", ready, commit=False)
     assert ("note", "git: not installed (commit is off)") == (unwanted.status, unwanted.what)
 
 
@@ -57,13 +57,13 @@ def test_repository_clean(ready: Path) -> None:
     """A repository is reported with its branch."""
     make_repository(ready)
     expected = [("ok", f"git: repository {ready}, branch main")]
-    assert expected == statuses(list(checks.repository(ready, commit=False)))
+    assert expected == statuses(look("git", ready, commit=False))
 
 
 def test_repository_without_commit(ready: Path) -> None:
     """A missing first commit is a note."""
     make_repository(ready, commit=False)
-    found = list(checks.repository(ready, commit=False))
+    found = look("git", ready, commit=False)
     assert ("note", "git: no commit yet") == statuses(found)[1]
 
 
@@ -72,17 +72,15 @@ def test_repository_detached(ready: Path) -> None:
     repo = make_repository(ready)
     repo.git.checkout("--detach")
     expected = [("ok", f"git: repository {ready}, no branch (detached HEAD)")]
-    assert expected == statuses(list(checks.repository(ready, commit=False)))
+    assert expected == statuses(look("git", ready, commit=False))
 
 
 def test_commits_on_no_branch(ready: Path) -> None:
     """With commits enabled a detached HEAD is noted, with advice; a branch is not."""
     repo = make_repository(ready)
-    assert "note" not in [
-        status for status, _ in statuses(list(checks.repository(ready, commit=True)))
-    ]
+    assert "note" not in [status for status, _ in statuses(look("git", ready, commit=True))]
     repo.git.checkout("--detach")
-    note = list(checks.repository(ready, commit=True))[1]
+    note = look("git", ready, commit=True)[1]
     assert ("note", "git: a run would commit on no branch") == (note.status, note.what)
     assert "git switch -c" in (note.hint or "")
 
@@ -92,7 +90,7 @@ def test_uncommitted_changes(commit: bool, ready: Path) -> None:
     """Uncommitted changes are noted, with what a committing run does with them."""
     make_repository(ready)
     (ready / "scenario.toml").write_text("changed", encoding="utf-8")
-    found = list(checks.repository(ready, commit=commit))[1]
+    found = look("git", ready, commit=commit)[1]
     assert ("note", "git: uncommitted changes") == (found.status, found.what)
     assert commit == (found.hint is not None)
 
@@ -101,7 +99,7 @@ def test_git_refuses(ready: Path) -> None:
     """The error from git is reported for a repository that it rejects."""
     make_repository(ready)
     (ready / ".git" / "index").write_bytes(b"no index")
-    [found] = checks.repository(ready, commit=True)
+    [found] = look("git", ready, commit=True)
     assert "problem" == found.status
     assert "index" in found.what
     assert "see what `git status` says here" == found.hint
@@ -112,7 +110,7 @@ def test_committer_by_configuration(ready: Path) -> None:
     with make_repository(ready).config_writer() as writer:
         writer.set_value("user", "name", "Ada L").set_value("user", "email", "ada@example.org")
     expected = [CheckResult("ok", "git: commits as Ada L <ada@example.org>")]
-    assert expected == list(checks.repository(ready, commit=True))[1:]
+    assert expected == look("git", ready, commit=True)[1:]
 
 
 def test_committer_by_environment(ready: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,9 +119,8 @@ def test_committer_by_environment(ready: Path, monkeypatch: pytest.MonkeyPatch) 
     for role in ("AUTHOR", "COMMITTER"):
         monkeypatch.setenv(f"GIT_{role}_NAME", "Ada")
         monkeypatch.setenv(f"GIT_{role}_EMAIL", "ada@example.org")
-    assert CheckResult("ok", "git: commits as Ada <ada@example.org>") == next(
-        checks.committer(ready)
-    )
+    expected = CheckResult("ok", "git: commits as Ada <ada@example.org>")
+    assert expected in look("git", ready, commit=True)
 
 
 def test_committer_guessed(ready: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +128,7 @@ def test_committer_guessed(ready: Path, tmp_path: Path, monkeypatch: pytest.Monk
     make_repository(ready)
     (tmp_path / "home" / ".gitconfig").write_text("[user]\n\tname = Ada\n", encoding="utf-8")
     monkeypatch.setenv("EMAIL", "ada@example.org")
-    (found,) = checks.committer(ready)
+    found = look("git", ready, commit=True)[1]
     expected = ("note", "git: commits as Ada <ada@example.org>, which git guessed")
     assert expected == (found.status, found.what)
 
@@ -140,6 +137,6 @@ def test_committer_guessed(ready: Path, tmp_path: Path, monkeypatch: pytest.Monk
 def test_committer_missing(commit: bool, ready: Path) -> None:
     """A missing committer is a problem when commits are enabled, and otherwise ignored."""
     make_repository(ready)
-    rest = statuses(list(checks.repository(ready, commit=commit))[1:])
+    rest = statuses(look("git", ready, commit=commit)[1:])
     expected = [("problem", "git: no user.name and user.email to commit with")]
     assert (expected if commit else []) == rest

@@ -5,30 +5,31 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cuggino.agents import find_bash, make_agent
 from cuggino.config import Config, save_config
-from cuggino.doctor import checks
-from cuggino.doctor.guard import HONEST, guard
-from cuggino.doctor.result import CheckResult
+from cuggino.doctor.agent import HONEST, guard
+from cuggino.doctor.result import CheckResult, about
 from cuggino.errors import ConfigError
 from cuggino.guard.shell import shfmt
 from cuggino.sandbox import Boundary
 from cuggino.testing import InMemoryAgent
 from cuggino_cli.main import main
 from cuggino_cli.options.supervision import warn_if_loose
+from tests.cli.looking import look_at_all, place
 from tests.cli.test_doctor import fake_claude
 
 AGENT = "scripted:scenario.toml"
 WARNING = "cuggino: the guard is off: only the sandbox limits what agents may do\n"
 
 
-def found(folder: Path, name: str = AGENT, **settings: object) -> CheckResult:
+def found(folder: Path, name: str = AGENT, **settings: Any) -> CheckResult:
     """Return the only finding about the guard."""
-    config = Config.model_validate(settings)
-    finding, *_ = guard(name, folder=folder, config=config, env=os.environ)
+    there = place(folder, **settings)
+    finding, *_ = about("guard", lambda: guard(name, there))
     return finding
 
 
@@ -66,7 +67,7 @@ def test_no_parser(ready: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> str:
         raise ConfigError("no shfmt", hint="install it")
 
-    monkeypatch.setattr("cuggino.doctor.guard.find_shfmt", missing)
+    monkeypatch.setattr("cuggino.doctor.agent.find_shfmt", missing)
     expected = ("problem", "guard: no shfmt")
     finding = found(ready)
     assert expected == (finding.status, finding.what)
@@ -77,7 +78,7 @@ def test_an_agent_without_a_guard(ready: Path, monkeypatch: pytest.MonkeyPatch) 
     """An agent without guard support is a problem that names it, unless the guard is off."""
 
     unguarded = InMemoryAgent({}, name="odd")
-    monkeypatch.setattr("cuggino.doctor.guard.make_agent", lambda *_args, **_options: unguarded)
+    monkeypatch.setattr("cuggino.doctor.agent.make_agent", lambda *_args, **_options: unguarded)
     finding = found(ready, "odd")
     assert "problem" == finding.status
     assert finding.what.startswith("guard: odd is unguarded")
@@ -126,10 +127,7 @@ def test_a_run_with_an_agent_that_is_asked(
 
 def test_only_with_an_agent(ready: Path) -> None:
     """Without an agent or a configuration, doctor reports nothing about the guard."""
-    topics = [
-        finding.what.partition(":")[0]
-        for finding in checks.diagnose(ready, agent="nobody", env=os.environ, uid=1)
-    ]
+    topics = [finding.what.partition(":")[0] for finding in look_at_all(ready, agent="nobody")]
     assert "agent" in topics
     assert "guard" not in topics
 

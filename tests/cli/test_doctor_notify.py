@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from cuggino.config import Config, save_config
-from cuggino.doctor.notifications import notifications
 from cuggino.doctor.result import CheckResult
 from cuggino.errors import install_extra
 from cuggino_cli.main import main
+from tests.cli.looking import look
 
 OR_BELL = 'or set "notify" to "bell" in .cuggino.json'
 
@@ -25,7 +25,7 @@ def no_apprise(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("ways", ["bell", "none", [], ["bell", "none"]])
 def test_without_urls(ways: str | list[str], no_apprise: None) -> None:
     """Without URLs nothing is required."""
-    assert [] == list(notifications(Config(notify=ways)))
+    assert [] == look("notifications", Path(), notify=ways)
 
 
 @pytest.mark.parametrize("ways", ["ntfy://topic", ["bell", "ntfy://user:geheim@host/topic"]])
@@ -36,13 +36,13 @@ def test_apprise_is_missing(ways: str | list[str], no_apprise: None) -> None:
         'notifications: "notify" has Apprise URLs, but Apprise is not installed',
         f"{install_extra('notify')}, {OR_BELL}",
     )
-    assert [expected] == list(notifications(Config(notify=ways)))
+    assert [expected] == look("notifications", Path(), notify=ways)
 
 
 def test_an_unknown_url() -> None:
     """A URL that Apprise rejects is a problem that shows only its scheme."""
     pytest.importorskip("apprise")
-    (found,) = notifications(Config(notify=["ntfy://topic", "nonsense://geheim"]))
+    (found,) = look("notifications", Path(), notify=["ntfy://topic", "nonsense://geheim"])
     assert "problem" == found.status
     assert "Apprise cannot use the nonsense:// URL" in found.what
     assert "geheim" not in f"{found}"
@@ -53,7 +53,7 @@ def test_apprise_is_installed() -> None:
     pytest.importorskip("apprise")
     urls = ["bell", "ntfy://topic", "json://user:geheim@host", "ntfy://other"]
     expected = CheckResult("ok", "notifications: by Apprise (ntfy, json)")
-    assert [expected] == list(notifications(Config(notify=urls)))
+    assert [expected] == look("notifications", Path(), notify=urls)
 
 
 def test_the_command(ready: Path, no_apprise: None, capsys: pytest.CaptureFixture[str]) -> None:

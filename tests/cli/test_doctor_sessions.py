@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from cuggino.doctor.result import CheckResult
-from cuggino.doctor.session_files import session_files
 from cuggino.events import RunEnded
 from cuggino.storage import Workspace
 from cuggino_cli.main import main
+from tests.cli.looking import look
 from tests.cli.recorded_runs import APPROVED, ONE, SAID, THREE, TWO, record
 
 NONE = CheckResult("ok", "session files: none left over")
@@ -30,9 +30,9 @@ def leave(project: Path, *names: str) -> Path:
 
 def test_no_files(project: Path) -> None:
     """Without a wip folder, or with an empty one, there are no leftovers."""
-    assert [NONE] == list(session_files(project))
+    assert [NONE] == look("session files", project)
     leave(project)
-    assert [NONE] == list(session_files(project))
+    assert [NONE] == look("session files", project)
 
 
 def test_left_overs(project: Path) -> None:
@@ -40,7 +40,7 @@ def test_left_overs(project: Path) -> None:
     record(project, ONE, *SAID, *APPROVED)
     wip = leave(project, f"{ONE}.md", f"{ONE}.plan.md", f"{TWO}.md", "notes.md")
     what = f"session files: 4 files of 3 ended runs left in {wip}"
-    assert [CheckResult("note", what, "they are safe to delete")] == list(session_files(project))
+    assert [CheckResult("note", what, "they are safe to delete")] == look("session files", project)
 
 
 def test_files_in_use(project: Path) -> None:
@@ -48,10 +48,10 @@ def test_files_in_use(project: Path) -> None:
     leave(project, "a.md")
     owner = Workspace(project).folder / "lock.json"
     owner.write_text("no number", encoding="utf-8")
-    assert "note" == next(session_files(project)).status
+    assert "note" == look("session files", project)[0].status
     owner.write_text(f'{{"pid": {os.getpid()}}}', encoding="utf-8")
     in_use = CheckResult("ok", f"session files: in use by process {os.getpid()}")
-    assert [in_use] == list(session_files(project))
+    assert [in_use] == look("session files", project)
 
 
 @pytest.mark.parametrize("state", [None, "failed", "quota", "budget", "interrupted"])
@@ -64,14 +64,14 @@ def test_files_of_a_run_that_can_be_resumed(project: Path, state: Any) -> None:
         "session files: of run 0193b2c1, which can be resumed",
         "resume it: `cuggino run --resume 0193b2c1`",
     )
-    assert [expected] == list(session_files(project))
+    assert [expected] == look("session files", project)
 
 
 def test_files_of_an_item_of_the_backlog(project: Path) -> None:
     """A backlog item's run is resumed with `cuggino watch`."""
     record(project, ONE, *SAID, item="001-a.md 7f3a")
     leave(project, f"{ONE}.md")
-    [found] = session_files(project)
+    [found] = look("session files", project)
     assert found.what.endswith("of run 0193b2c1, which is unfinished")
     assert "`cuggino watch` resumes it when it takes the item again" == found.hint
 
@@ -82,7 +82,7 @@ def test_files_of_several_runs(project: Path) -> None:
     record(project, TWO, *SAID, *APPROVED)
     record(project, THREE, *SAID)
     wip = leave(project, f"{ONE}.md", f"{TWO}.md", f"{THREE}.md", "b.md")
-    one, three, rest = session_files(project)
+    one, three, rest = look("session files", project)
     hints = [f"resume it: `cuggino run --resume {short}`" for short in ("0193b2c1", "0193b2c3")]
     assert hints == [one.hint, three.hint]
     what = f"session files: 2 files of 2 ended runs left in {wip}"
@@ -93,13 +93,13 @@ def test_files_of_a_run_whose_journal_is_broken(project: Path) -> None:
     """Files of an unreadable journal are not called safe to delete."""
     record(project, ONE).write_text("x\ny\n")
     leave(project, f"{ONE}.md")
-    [found] = session_files(project)
+    [found] = look("session files", project)
     assert ("note", True) == (found.status, "line 1 is broken" in found.what)
     assert "delete" not in f"{found.hint}"
     folder = Workspace(project).journal
     shutil.rmtree(folder)
     folder.touch()  # in place of the folder
-    [found] = session_files(project)
+    [found] = look("session files", project)
     assert "journal" in found.what
     assert "delete" not in f"{found.hint}"
 
@@ -127,4 +127,4 @@ steps = [{ say = "<APPROVED>fine</APPROVED>" }]
 """
     )
     assert 0 == main(command)
-    assert [NONE] == list(session_files(ready))
+    assert [NONE] == look("session files", ready)

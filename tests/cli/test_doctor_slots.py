@@ -5,13 +5,13 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cuggino import events as ev
-from cuggino.config import Config
 from cuggino.doctor.result import CheckResult
-from cuggino.doctor.slots import slots
+from tests.cli.looking import look
 from tests.cli.recorded_runs import Said, record
 
 Ran = Callable[..., None]
@@ -46,9 +46,8 @@ def ran(tmp_path: Path) -> Ran:
     return run
 
 
-def reported(folder: Path, **settings: object) -> list[CheckResult]:
-    config = Config.model_validate({"commit": True, "checkCommand": "make", **settings})
-    return list(slots(folder, config))
+def reported(folder: Path, **settings: Any) -> list[CheckResult]:
+    return look("slots", folder, **{"commit": True, "checkCommand": "make", **settings})
 
 
 def test_too_many_slots(tmp_path: Path, ran: Ran) -> None:

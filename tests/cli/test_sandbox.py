@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,12 +13,15 @@ from cuggino.agents import LlmAgent
 from cuggino.agents.claude import ClaudeAgent
 from cuggino.config import BacklogSource, Config, save_config
 from cuggino.doctor import sandbox as doctor
-from cuggino.doctor.result import CheckResult
+from cuggino.doctor.result import CheckResult, about
 from cuggino.sandbox import Boundary
 from cuggino.testing import InMemoryAgent
 from cuggino_cli.main import main
 from cuggino_cli.options.supervision import warn_if_loose
+from tests.cli.looking import look, place
 from tests.cli.test_doctor import fake_claude
+from tests.git_project import GitProject
+from tests.sandbox.arena import needs_bubblewrap
 
 AGENT = "scripted:scenario.toml"
 OPEN = "Warning: the sandbox is off ({}): the system does not keep agents from writing anywhere.\n"
@@ -28,19 +32,21 @@ DESTRUCTIVE = (
 )
 
 
-def found(folder: Path, here: Boundary, **settings: object) -> CheckResult:
+def found(folder: Path, here: Boundary, **settings: Any) -> CheckResult:
     """Return the finding about a machine with this boundary."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(doctor, "probe", lambda *_args, **_options: here)
-        return doctor.sandbox(folder, Config.model_validate(settings), os.environ)
+        (result,) = about("sandbox", lambda: doctor.roles(place(folder, **settings)))
+        return result
 
 
-def found_of(agent: LlmAgent, folder: Path, here: Boundary, **settings: object) -> list[str]:
+def found_of(agent: LlmAgent, folder: Path, here: Boundary, **settings: Any) -> list[str]:
     """Return the findings about an agent on a machine with this boundary, each with its status."""
-    config = Config.model_validate(settings)
+    there = place(folder, **settings)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(doctor, "probe", lambda *_args, **_options: here)
-        results = [*doctor.sandbox_of_agent(agent, folder, config, os.environ)]
+        patch.setattr(doctor, "make_agent", lambda *_args, **_options: agent)
+        results = [*about("sandbox", lambda: doctor.of_agent(agent.name, there))]
     return [f"{result.status} {result.what}" for result in results]
 
 
@@ -104,16 +110,25 @@ def test_doctor_finds_a_required_sandbox_missing(ready: Path, here: Boundary) ->
 def test_doctor_finds_named_paths_that_are_not(ready: Path) -> None:
     """A path that does not exist may be a typing error; without bubblewrap none is hidden."""
     (ready / "keys").mkdir()
-    config = Config(sandbox_hide=[str(ready / "keys"), str(ready / "kyes"), "~/.no-such-folder"])
+    hide = [str(ready / "keys"), str(ready / "kyes"), "~/.no-such-folder"]
     said: dict[str, list[str]] = {}
     for here in (BEST, LANDLOCK):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(doctor, "probe", lambda *_args, here=here, **_options: here)
-            results = [*doctor.hidden(ready, config, {"HOME": str(ready)})]
+            results = look("sandboxHide", ready, env={"HOME": str(ready)}, sandbox_hide=hide)
         said[here.name] = [f"{result.status} {result.what}" for result in results]
     missing = [ready / "kyes", ready / ".no-such-folder"]
     assert [f"note sandboxHide: {path} does not exist" for path in missing] == said[BEST.name]
     assert ["note sandboxHide: no effect, as it needs bubblewrap"] == said[LANDLOCK.name]
+
+
+def test_git_in_a_subfolder_of_a_repository(ready: Path) -> None:
+    """The views of a project in a subfolder find the repository around it."""
+    needs_bubblewrap(ready)
+    git = GitProject(ready.parent)
+    git.git("add", "--all")
+    git.git("commit", "--quiet", "--message", "start")
+    assert ["ok"] == [one.status for one in look("sandbox", ready, check_command="git log")]
 
 
 def test_doctor_finds_agents_that_cannot_be_confined(ready: Path) -> None:
@@ -150,7 +165,7 @@ def test_doctor_finds_agents_with_any_network(
     agent = replace(ClaudeAgent.capabilities, sandbox=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ClaudeAgent, "capabilities", agent)
-        none = "note network: nothing limits the hosts of claude for imported items"
+        none = "note sandbox: nothing limits the hosts of claude for imported items"
         assert [none] == found_of(
             ClaudeAgent(path=claude_path), ready, BEST, backlog_sources=sources
         )
@@ -167,7 +182,7 @@ def test_doctor_finds_logins_that_agents_have(tmp_path: Path) -> None:
     def said(here: Boundary, *show: str) -> list[str]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(doctor, "probe", lambda *_args, **_options: here)
-            results = doctor.logins(tmp_path, Config(sandbox_show=[*show]), env)
+            results = look("logins", tmp_path, env=env, sandbox_show=[*show])
             return [f"{result.status} {result.what}" for result in results]
 
     gh, netrc = tmp_path / ".config/gh", tmp_path / ".netrc"
@@ -189,8 +204,7 @@ def test_doctor_finds_it_off(
     env: dict[str, str], settings: dict[str, object], what: str, ready: Path
 ) -> None:
     """A disabled sandbox is noted with the setting that disabled it."""
-    config = Config.model_validate(settings)
-    finding = doctor.sandbox(ready, config, {**os.environ, **env})
+    finding, *_ = look("sandbox", ready, env={**os.environ, **env}, **settings)
     assert ("note", what) == (finding.status, finding.what)
 
 

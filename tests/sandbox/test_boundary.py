@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.sandbox import NO_BOUNDARY, Boundary, boundary, probe, role_view
+from cuggino.sandbox import NO_BOUNDARY, Boundary, ViewRole, boundary, probe, role_view
 from cuggino.sandbox.loader import landlock_version
-from tests.sandbox.arena import needs_bubblewrap
+from tests.sandbox.arena import Arena, needs_bubblewrap
 
 pytestmark = pytest.mark.usefixtures("probed_anew")
 
@@ -100,3 +100,15 @@ def test_no_boundary(tmp_path: Path) -> None:
     assert not NO_BOUNDARY.holds("audit")
     assert "none" == NO_BOUNDARY.name
     assert "bubblewrap+overlay" == Boundary(engine="bubblewrap", overlay="native").name
+
+
+@pytest.mark.parametrize("role", ["planning", "implementing", "reviewing"])
+def test_git_in_a_subfolder_of_a_repository(role: ViewRole, tmp_path: Path) -> None:
+    """The project is a mount of its own, and git in it finds the repository around it."""
+    arena = Arena(tmp_path)
+    arena.project /= "src"
+    arena.folder = arena.project / ".cuggino/wip/session"
+    arena.folder.mkdir(parents=True)
+    here = needs_bubblewrap(arena.project)
+    said = arena.run(here, role, "git log -1 --format=%s && git rev-parse --show-prefix")
+    assert ("two\nsrc/\n", "") == (said.stdout, said.stderr)
