@@ -206,6 +206,22 @@ def validated(model: type[Model], raw: object) -> Model:
         raise next(iter(_explained(error, model, raw).values())) from error
 
 
+def read_model(model: type[Model], path: Path) -> Model | None:
+    """Return the model in a JSON file of cuggino's own, or None without a file.
+
+    Raises:
+        InvalidFile: as `read_content` and `parse_content`, or a value is invalid.
+    """
+    content = read_content(path)
+    if content is None:
+        return None
+    raw = parse_content(content)
+    try:
+        return model.model_validate_json(content)
+    except ValidationError as error:
+        raise next(iter(_explained(error, model, raw).values())) from error
+
+
 def usable(model: type[Model], raw: Mapping[str, Any]) -> tuple[Model, list[str]]:
     """Return the model of an object without its invalid values, and a sentence for each of them."""
     try:

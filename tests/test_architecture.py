@@ -48,6 +48,7 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "protection": _room(),
         "files": _room("errors protection"),
         "edited_files": _room("errors files", "pydantic"),
+        "kept_files": _room("errors files edited_files", "pydantic"),
         "system_calls": _room(),
         "programs": _room("errors files system_calls"),
         "guard": _room("errors"),
@@ -61,7 +62,9 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "sources": _room("folders processes"),
         "git": _room("errors files sandbox operators processes", "reactivex git psutil"),
         "trust": _room("errors files config prompts processes git"),
-        "storage": _room("events errors protection files edited_files domain", "pydantic filelock"),
+        "storage": _room(
+            "events errors protection files edited_files kept_files domain", "pydantic filelock"
+        ),
         "runs": _room("events errors files domain operators folders storage", "pydantic reactivex"),
         "agents": _room(
             "programs _version events errors protection files guard sandbox config domain "
@@ -69,7 +72,8 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
             "pydantic pydantic_core reactivex copilot acp",
         ),
         "gate": _room(
-            "errors events files guard sandbox domain agents.base operators processes git",
+            "errors events files kept_files guard sandbox domain agents.base operators processes "
+            "git",
             "pydantic reactivex",
         ),
         "stages": _room(

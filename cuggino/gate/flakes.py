@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from cuggino.files import read_regular, storing, write_atomic
+from cuggino.kept_files import KeptFile
 
 EXPIRY = timedelta(days=30)
 """The time after which a test that was not flaky again is forgotten."""
@@ -17,7 +17,6 @@ EXPIRY = timedelta(days=30)
 MOST_FLAKES = 500
 """The most tests in a ledger; those seen longest ago are forgotten."""
 
-_BIGGEST = 1_000_000
 _LONGEST_NAME = 300
 
 
@@ -51,10 +50,7 @@ class Flakes(BaseModel):
 
 def read_flakes(path: Path) -> Flakes:
     """Return the ledger in a file; an empty one if it is missing or cannot be used."""
-    try:
-        return Flakes.model_validate_json(read_regular(path, biggest=_BIGGEST))
-    except (OSError, ValueError):
-        return Flakes()
+    return _file(path).readable() or Flakes()
 
 
 def add_flake(path: Path, names: Collection[str], *, now: datetime) -> int:
@@ -74,5 +70,8 @@ def write_flakes(path: Path, flakes: Flakes) -> None:
     Raises:
         StorageError: it cannot be written.
     """
-    with storing("write flaky tests", path):
-        write_atomic(path, flakes.model_dump_json(indent=2) + "\n")
+    _file(path).write(flakes)
+
+
+def _file(path: Path) -> KeptFile[Flakes]:
+    return KeptFile(path, Flakes, "flaky tests")

@@ -1,12 +1,6 @@
 """Files that survive a stage: the workspace, the journals, and the files of a project's loops."""
 
-from cuggino.storage.attempt import (
-    AttemptRecord,
-    attempt_file,
-    forget_attempt,
-    read_attempt,
-    write_attempt,
-)
+from cuggino.storage.attempt import AttemptRecord, attempt_of
 from cuggino.storage.backlog import Backlog, Survey, text_digest
 from cuggino.storage.control import KEY_FILE, LONGEST_MESSAGE, Command, ControlFolder
 from cuggino.storage.deliverables import (
@@ -116,7 +110,7 @@ __all__ = [
     "Written",
     "announce_page",
     "answer_issue",
-    "attempt_file",
+    "attempt_of",
     "check_requirement",
     "check_specs",
     "check_specs_not_empty",
@@ -126,7 +120,6 @@ __all__ = [
     "file_title",
     "find_run",
     "finished_stages",
-    "forget_attempt",
     "has_ended",
     "holds_specs",
     "imported_name",
@@ -138,7 +131,6 @@ __all__ = [
     "new_run_id",
     "origin_of",
     "prune",
-    "read_attempt",
     "read_focus",
     "read_journal",
     "read_text_file",
@@ -152,6 +144,5 @@ __all__ = [
     "text_digest",
     "unix_lines",
     "what_is_there",
-    "write_attempt",
     "write_done",
 ]

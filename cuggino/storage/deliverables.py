@@ -38,7 +38,8 @@ from cuggino.edited_files import (
     validated,
 )
 from cuggino.errors import ConfigError, StorageError
-from cuggino.files import parse_json, read_regular, render_json, storing, write_atomic
+from cuggino.files import read_regular, render_json, storing, write_atomic
+from cuggino.kept_files import Kept, KeptFile
 from cuggino.protection import expected
 from cuggino.storage.moving import move_into
 
@@ -337,6 +338,11 @@ def _object(item: Deliverable) -> Mapping[str, object]:
     return {**item.fields, **known}
 
 
+class _Verified(Kept):
+    all: tuple[str, ...]
+    verified: tuple[str, ...]
+
+
 class VerifiedFile:
     """A JSON file with the ids to verify and the verified ones (AUT-270).
 
@@ -346,6 +352,7 @@ class VerifiedFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._file = KeptFile(path, _Verified, "verified deliverables")
 
     def start(self, ids: Iterable[str]) -> Verification:
         """Start with these ids to verify, and none verified.
@@ -363,27 +370,12 @@ class VerifiedFile:
         Raises:
             StorageError: it cannot be read, or is invalid.
         """
-        operation = "read verified deliverables"
-        try:
-            with storing(operation, self.path):
-                raw = parse_json(_bytes(self.path))
-            ids, verified = _ids(raw["all"]), _ids(raw["verified"])
-        except (ValueError, TypeError, KeyError) as error:
-            raise StorageError(operation, f"{self.path} is invalid") from error
-        except StorageError as error:
-            if isinstance(error.__cause__, FileNotFoundError):
-                return None
-            raise
-        return Verification(all=ids, verified=frozenset(verified))
+        found = self._file.read()
+        if found is None:
+            return None
+        return Verification(all=found.all, verified=frozenset(found.verified))
 
     def write(self, verification: Verification) -> None:
         """Write the verification. The caller must hold the lock of the store."""
-        done = [item for item in verification.all if item in verification.verified]
-        with storing("write verified deliverables", self.path):
-            write_atomic(self.path, render_json({"all": verification.all, "verified": done}))
-
-
-def _ids(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise ValueError("not a list of strings")
-    return tuple(value)
+        done = tuple(item for item in verification.all if item in verification.verified)
+        self._file.write(_Verified(all=verification.all, verified=done))

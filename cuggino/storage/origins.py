@@ -6,25 +6,23 @@ import hashlib
 import re
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
-from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from pydantic import Field, JsonValue
 
 from cuggino.errors import StorageError
-from cuggino.files import describe, read_regular, storing, write_atomic
-from cuggino.storage.moving import inside, visible_entries
+from cuggino.files import storing
+from cuggino.kept_files import Kept
+from cuggino.storage.item_files import ItemFiles
+from cuggino.storage.moving import visible_entries
 from cuggino.storage.workspace import Workspace
 
-_BIGGEST = 1_000_000
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _LONGEST_SLUG = 48
 
 
-class Origin(BaseModel):
+class Origin(Kept):
     """The origin of an imported item, and the state of what is exchanged with it."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", strict=True, defer_build=True)
 
     source: str
     """The name of the source."""
@@ -54,7 +52,7 @@ class Origin(BaseModel):
     """Names this import in the hidden marker of its comment."""
     comment: str = ""
     """The id of that comment; `?` while it is being added."""
-    report: dict[str, JsonValue] = {}
+    report: dict[str, JsonValue] = Field(default={})
     """The wanted content of the comment (see `cuggino.forge.report`); empty before work begins."""
     written: str = ""
     """The digest of the report that the comment has."""
@@ -74,23 +72,16 @@ class Origin(BaseModel):
     """The time of that question, by the forge's clock."""
 
 
-class Origins:
+class Origins(ItemFiles[Origin]):
     """The origins of the items of a workspace, by the names of the items.
 
     They stay when an item is archived or parked: nothing is imported twice.
     """
 
     def __init__(self, workspace: Workspace) -> None:
-        self._folder = workspace.origins
+        hint = "restore the file, or remove it and its item"
+        super().__init__(workspace.origins, Origin, "an origin", hint=hint)
         self._known: dict[str, tuple[tuple[int, ...], Origin]] = {}
-
-    def path(self, item: str) -> Path:
-        """Return the path of the item's file.
-
-        Raises:
-            StorageError: the name is not a plain file name.
-        """
-        return inside(self._folder, item).with_name(f"{item}.json")
 
     def read(self, item: str) -> Origin | None:
         """Return the origin of the item; None for an item that was not imported.
@@ -98,21 +89,18 @@ class Origins:
         Raises:
             StorageError: its file cannot be used.
         """
-        path = self.path(item)
-        try:
-            stamp = _stamp(path)
-            known = self._known.get(item)
-            if known is not None and known[0] == stamp:
-                return known[1]
-            origin = Origin.model_validate_json(read_regular(path, biggest=_BIGGEST))
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError) as error:
-            what = "is not valid" if isinstance(error, ValidationError) else describe(error)
-            raise StorageError(
-                "read origin", f"{path}: {what}", hint="restore the file, or remove it and its item"
-            ) from error
-        self._known[item] = (stamp, origin)
+        file = self.file(item)
+        with storing("read an origin", file.path):
+            try:
+                stamp = _stamp(file.path)
+            except FileNotFoundError:
+                return None
+        known = self._known.get(item)
+        if known is not None and known[0] == stamp:
+            return known[1]
+        origin = file.read()
+        if origin is not None:
+            self._known[item] = (stamp, origin)
         return origin
 
     def readable(self, item: str) -> Origin | None:
@@ -126,27 +114,6 @@ class Origins:
         """Return the page of the item in its source; "" without one."""
         origin = self.readable(item)
         return origin.url if origin is not None else ""
-
-    def change(self, item: str, **fields: Any) -> Origin:
-        """Write the fields of the item's origin, which is made from them if there is none.
-
-        Nothing is written if they have these values.
-
-        Raises:
-            StorageError: it cannot be read or written, and is unchanged.
-        """
-        if unknown := fields.keys() - Origin.model_fields.keys():
-            raise TypeError(f"an origin has no {', '.join(sorted(unknown))}")
-        path, old = self.path(item), self.read(item)
-        known = {} if old is None else old.model_dump()
-        new = Origin.model_validate({**known, **fields})
-        if new != old:
-            with storing("write origin", path):
-                if self._folder.is_symlink():
-                    raise OSError(f"{self._folder} is a link")
-                write_atomic(path, new.model_dump_json(indent=2) + "\n")
-                self._known[item] = (_stamp(path), new)
-        return new
 
     def all(self) -> dict[str, Origin]:
         """Return all origins by the names of their items, sorted; unusable ones are left out."""

@@ -23,7 +23,7 @@ from cuggino import Config, save_config
 from cuggino.agents.base import SpawnOptions
 from cuggino.agents.scripted import ScriptedAgent
 from cuggino.events import LlmAgentEvent
-from cuggino.storage import Workspace, read_attempt
+from cuggino.storage import Workspace, attempt_of
 from tests.documents import ROOT
 from tests.served_link import link_in
 from tests.web.chromium import program
@@ -112,7 +112,7 @@ class ShopAgent(ScriptedAgent):
 
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
         """Spawn a session of the scenario."""
-        attempt = read_attempt(Workspace(options.cwd))
+        attempt = attempt_of(Workspace(options.cwd)).readable()
         item = attempt.item.rpartition(".md ")[0] if attempt is not None else ""
         if item not in self._agents:
             self._agents[item] = ScriptedAgent(self._work / f"{item}.toml")

@@ -15,7 +15,7 @@ from cuggino.agents.scripted import ScriptedAgent
 from cuggino.agents.scripted.scenario import Scenario
 from cuggino.events import LlmAgentEvent
 from cuggino.guard import Policy
-from cuggino.storage import Workspace, read_attempt
+from cuggino.storage import Workspace, attempt_of
 
 PAUSE = 0.01
 BROKEN = "broken"
@@ -76,7 +76,9 @@ class ItemAgent(LlmAgent):
 
 
 def _scenario_for(options: SpawnOptions) -> Scenario:
-    at_work = read_attempt(Workspace(options.cwd))  # in a slot, whose prompts name others, too
+    at_work = attempt_of(
+        Workspace(options.cwd)
+    ).readable()  # in a slot, whose prompts name others, too
     name = at_work.item.partition(".md ")[0] if at_work is not None else r"word-\d+"
     item = re.compile(_ITEM.format(name=name))
     found = item.search(f"{options.system_prompt}\n{options.prompt}")

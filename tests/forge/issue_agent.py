@@ -13,7 +13,7 @@ from cuggino.agents.scripted import ScriptedAgent
 from cuggino.agents.scripted.scenario import Scenario
 from cuggino.events import LlmAgentEvent
 from cuggino.guard import Policy
-from cuggino.storage import Workspace, read_attempt
+from cuggino.storage import Workspace, attempt_of
 
 QUESTION = "Which color has page 2?"
 """What the planning agent of issue 2 asks, until the specifications answer it."""
@@ -43,7 +43,7 @@ class IssueAgent(LlmAgent):
 
     @override
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
-        at_work = read_attempt(Workspace(options.cwd))
+        at_work = attempt_of(Workspace(options.cwd)).readable()
         found = _NUMBER.search(at_work.item) if at_work is not None else None
         number = int(found[1]) if found is not None else 0
         decisions = options.cwd / ".specs" / "decisions.md"

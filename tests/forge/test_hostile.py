@@ -110,7 +110,7 @@ def test_an_item_stays_untrusted_without_its_origin(workspace: Workspace) -> Non
     """Its front matter is enough, as in a backlog that was copied from elsewhere."""
     _imported(workspace, SourceItem(id="7", title="@all", body="x"))
     origins = Origins(workspace)
-    origins.path("s-00007.md").unlink()
+    origins.file("s-00007.md").path.unlink()
     backlog = Backlog(workspace)
     assert "as others wrote it" in backlog.focus("s-00007.md")
     assert backlog.title("s-00007.md") == "@ all"

@@ -483,7 +483,7 @@ def _killed_at(deadly: int, watch: Watch, monkeypatch: Any) -> bool:
 
     with monkeypatch.context() as patch:
         patch.setattr("cuggino.storage.backlog.write_atomic", write)
-        patch.setattr("cuggino.storage.origins.write_atomic", write)
+        patch.setattr("cuggino.kept_files.write_atomic", write)
         patch.setattr(Backlog, "archive", archive)
         try:
             watch.go(60)
@@ -509,7 +509,7 @@ def test_an_item_that_cannot_be_written(watch: Watch, tracker: Tracker) -> None:
 def test_a_damaged_origin_is_reported(watch: Watch, tracker: Tracker) -> None:
     tracker.has("7")
     watch.go(59)
-    watch.origins.path(SEVEN).write_text("{")
+    watch.origins.file(SEVEN).path.write_text("{")
     (failed,) = watch.go(1)
     assert "github-00007.md.json" in failed[2]
     watch.begin(SEVEN)

@@ -341,7 +341,7 @@ def test_an_origin_that_cannot_be_read(tmp_path: Path) -> None:
     """It silences its item, and ends no watch."""
     here = machine(tmp_path)
     here.begins()
-    here.desk.origins.path(ITEM).write_text("{")
+    here.desk.origins.file(ITEM).path.write_text("{")
     here.emit(PARKED, after=10)
     assert not here.errors
     assert 1 == here.tags().count("WatchReportFailed")

@@ -9,7 +9,7 @@ from reactivex import Observable
 
 from cuggino.agents.base import SpawnOptions
 from cuggino.events import LlmAgentEvent
-from cuggino.storage import Workspace, read_attempt
+from cuggino.storage import Workspace, attempt_of
 from cuggino.testing import ScriptedAgent
 
 SCENARIO = """
@@ -44,7 +44,7 @@ class ItemAgent(ScriptedAgent):
         self._work = scenario.parent
 
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
-        at_work = read_attempt(Workspace(options.cwd))
+        at_work = attempt_of(Workspace(options.cwd)).readable()
         name = at_work.item.rpartition(".md ")[0] if at_work is not None else "none"
         env = {**options.env, "ITEM": name, "WORK": str(self._work)}
         return super().spawn(replace(options, env=env))

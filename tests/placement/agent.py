@@ -10,7 +10,7 @@ from reactivex import Observable
 
 from cuggino.agents.base import SpawnOptions
 from cuggino.events import LlmAgentEvent
-from cuggino.storage import Workspace, read_attempt
+from cuggino.storage import Workspace, attempt_of
 from cuggino.testing import InMemoryAgent, Item, Say, Use, Write
 from cuggino.testing.acts import session_of
 
@@ -50,7 +50,7 @@ class ItemAgent(InMemoryAgent):
         super().__init__({})
 
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
-        at_work = read_attempt(Workspace(options.cwd))
+        at_work = attempt_of(Workspace(options.cwd)).readable()
         assert at_work is not None
         item, role = at_work.item.rpartition(".md ")[0], options.role or ""
         SESSIONS.append(Session(item, role, options.cwd, options.prompt))

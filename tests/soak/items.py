@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 
-from cuggino.storage import Workspace, read_attempt
+from cuggino.storage import Workspace, attempt_of
 from tests.model_script import Message, ModelRequest, Reply, Text, Tool, usage_limit
 
 KINDS = ("good", "shared", "left", "right", "red", "issue", "quota", "good")
@@ -96,7 +96,7 @@ class Model:
         bash: Callable[[str], Tool],
     ) -> Reply:
         folder = self.slots / f"slot-{slot}"
-        at_work = read_attempt(Workspace(folder))
+        at_work = attempt_of(Workspace(folder)).readable()
         found = _ITEM.search(at_work.item) if at_work is not None else None
         if found is None:  # its attempt has been killed
             return Message([Text("There is nothing to do.")])

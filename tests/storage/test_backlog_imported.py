@@ -108,7 +108,7 @@ class TestFocus:
         self, backlog: Backlog, workspace: Workspace
     ) -> None:
         imported(workspace, "# @all\n")
-        Origins(workspace).path(NAME).write_text("{")
+        Origins(workspace).file(NAME).path.write_text("{")
         assert backlog.title(NAME) == "@ all"
         assert "--- begin" in backlog.focus(NAME)
 

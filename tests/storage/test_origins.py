@@ -40,13 +40,13 @@ def test_another_process_is_noticed(origins: Origins, tmp_path: Path) -> None:
 
 def test_nothing_is_written_without_a_change(origins: Origins) -> None:
     origins.change("github-00007.md", source="github", id="7")
-    before = origins.path("github-00007.md").stat().st_ino
+    before = origins.file("github-00007.md").path.stat().st_ino
     origins.change("github-00007.md", source="github")
-    assert origins.path("github-00007.md").stat().st_ino == before
+    assert origins.file("github-00007.md").path.stat().st_ino == before
 
 
 def test_a_field_of_a_later_version_is_ignored(origins: Origins) -> None:
-    path = origins.path("a.md")
+    path = origins.file("a.md").path
     path.parent.mkdir(parents=True)
     path.write_text('{"source": "github", "id": "7", "later": 1}')
     assert origins.read("a.md") == Origin(source="github", id="7")
@@ -59,7 +59,7 @@ def test_an_unknown_field_is_an_error(origins: Origins) -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"source": 1, "id": "7"}', "\udc80"])
 def test_a_damaged_file_is_an_error_and_is_not_listed(origins: Origins, text: str) -> None:
-    path = origins.path("a.md")
+    path = origins.file("a.md").path
     path.parent.mkdir(parents=True)
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(StorageError, match=r"a\.md\.json"):
@@ -128,6 +128,6 @@ def test_the_page_of_an_item(origins: Origins) -> None:
     origins.change("github-00007.md", source="github", id="7", url="https://example.org/7")
     assert origins.page("github-00007.md") == "https://example.org/7"
     assert origins.page("001-login.md") == ""
-    origins.path("github-00007.md").write_text("{")
+    origins.file("github-00007.md").path.write_text("{")
     assert origins.page("github-00007.md") == ""
     assert origins.readable("github-00007.md") is None

@@ -34,9 +34,7 @@ from cuggino.storage import (
     AttemptRecord,
     JournalFile,
     Workspace,
-    forget_attempt,
-    read_attempt,
-    write_attempt,
+    attempt_of,
 )
 
 
@@ -102,7 +100,7 @@ def recorded_slots(home: Workspace, slots: Sequence[Slot]) -> dict[str, int]:
 
     An unfinished attempt is best resumed there.
     """
-    found = {slot.number: read_attempt(home.desk(slot.folder)) for slot in slots}
+    found = {slot.number: attempt_of(home.desk(slot.folder)).readable() for slot in slots}
     return {record.item: number for number, record in found.items() if record is not None}
 
 
@@ -154,7 +152,7 @@ class _Attempt:
             self._slot, item=work.name, base=record.base, attempt=work.number, approved=approved
         )
         yield from forward(published)
-        yield from ask(act(lambda: write_attempt(self._desk, record._replace(published=True))))
+        yield from ask(act(lambda: self._note(record, published=True)))
 
     def _find(self) -> _Found | None:
         """Return the remains of an earlier attempt at the item, in this slot or another one."""
@@ -162,12 +160,13 @@ class _Attempt:
         found: list[_Found] = []
         for folder in self._folders():
             desk = self._home.desk(folder)
-            record = read_attempt(desk)
+            record = attempt_of(desk).readable()
             if record is not None and (record.item != self._item or record.published):
                 record = None
             if latest is not None and latest.resumable and latest.run_id in desk.sessions():
                 # Without a record, it was killed while its slot was being taken for another item.
-                its = record or AttemptRecord(self._item, self._work.number, "", "")
+                number = self._work.number
+                its = record or AttemptRecord(item=self._item, number=number, base="", after="")
                 return _Found(folder, its, latest)
             if record is not None:
                 is_new = latest is not None and latest.run_id > record.after
@@ -213,11 +212,11 @@ class _Attempt:
         """Prepare the slot, and run the loop from the beginning."""
         work, returned = self._work, self._work.returned
         after = (yield from ask(act(self._latest))) or ""
-        record = AttemptRecord(self._item, work.number, work.base, after)
-        yield from ask(act(lambda: forget_attempt(self._desk)))
+        record = AttemptRecord(item=self._item, number=work.number, base=work.base, after=after)
+        yield from ask(act(attempt_of(self._desk).remove))
         start = work.base if returned is None else returned.candidate.commit
         yield from forward(self._prepare(self._slot, base=start, item=work.name))
-        yield from ask(act(lambda: write_attempt(self._desk, record)))
+        yield from ask(act(lambda: self._note(record)))
         options = self._options
         if returned is not None:
             review = return_review(returned.sent_back) or options.review
@@ -232,29 +231,32 @@ class _Attempt:
                 options = resumed_options(self._options, run.started)
                 return record, (yield from self._run(options, run))
         after = (yield from ask(act(self._latest))) or ""
-        yield from ask(act(lambda: write_attempt(self._desk, record._replace(after=after))))
+        yield from ask(act(lambda: self._note(record, after=after)))
         options = self._options.model_copy(update={"dirty": "commit"})
         return record, (yield from self._run(options))
 
     def _taken_over(self, found: _Found) -> Flow[AttemptRecord]:
         """Give the slot the work on the item, from where it is."""
         work = self._work
-        record = found.record._replace(number=work.number)
+        record = found.record.model_copy(update={"number": work.number})
         other = None if found.folder == self._slot.folder else self._home.desk(found.folder)
         merging = merge_under_way(found.folder) if other is not None else None
         restored = self._prepare(self._slot, base=work.base, item=work.name, resume=True)
         last = yield from forward(restored)
         if not record.base:
-            record = record._replace(base=getattr(last, "base", work.base))
+            record = record.model_copy(update={"base": getattr(last, "base", work.base)})
         if other is not None:
             if found.run is not None:
                 self._desk.take_session(other, found.run.run_id)
             if merging is not None:
                 go_on_merging(self._slot.folder, merging)
-        write_attempt(self._desk, record)
+        self._note(record)
         if other is not None:
-            forget_attempt(other)
+            attempt_of(other).remove()
         return record
+
+    def _note(self, record: AttemptRecord, **fields: object) -> None:
+        attempt_of(self._desk).write(record.model_copy(update=fields))
 
     def _latest(self) -> str:
         """Return the id of the latest run of the item, or ""."""
