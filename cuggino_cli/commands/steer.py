@@ -9,10 +9,13 @@ import click
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.commanding import item_option
 
-_TOLD = {"session": "The running agent has been told.", "prompt": "The next agent has been told."}
+_TOLD = {
+    "session": "The running agent has your message.",
+    "prompt": "The next agent gets your message.",
+}
 _LATER = (
-    "The run has the message. Its agent is told in a moment if it takes messages while it works, "
-    "otherwise the next one is."
+    "Message received. The running agent gets it in a moment if it accepts messages while it "
+    "works, otherwise the next agent does."
 )
 
 

@@ -59,29 +59,29 @@ def _headline(status: ProjectStatus) -> list[Fragment]:
         facts.append(f"since {when_text(owner.since, status.at)}")
     what = inert(flat(owner.command or "cuggino"))
     rest = f" ({', '.join(facts)})" if facts else ""
-    return [Fragment("heading", f"{what} "), Fragment(label, word), Fragment("plain", rest)]
+    return [Fragment("heading", f"{what}: "), Fragment(label, word), Fragment("plain", rest)]
 
 
 def _word(activity: RunState | None, *, is_anything_open: bool) -> tuple[Label, str]:
     match activity.state if activity is not None else "working":
         case "paused":
-            return "caution", "is paused"
+            return "caution", "paused"
         case "pausing":
-            return "caution", "pauses after this stage"
+            return "caution", "pausing after this stage"
         case "stopping":
-            return "caution", "stops after this stage"
+            return "caution", "stopping after this stage"
         case "waiting" if activity is not None and activity.wait is not None:
-            return "warning", "waits"
+            return "warning", "waiting"
         case "waiting" if is_anything_open:
-            return "caution", "waits for you"
+            return "caution", "waiting for you"
         case "waiting":  # settled, which a watch notices soon
-            return "progress", "resumes shortly"
+            return "progress", "resuming shortly"
         case "idle":
-            return "progress", "waits for work"
+            return "progress", "waiting for work"
         case "ended":
-            return "progress", "ends"
+            return "progress", "ending"
         case _:
-            return "progress", "works"
+            return "progress", "running"
 
 
 def _running(activity: RunState, status: ProjectStatus) -> Iterator[Fact]:
@@ -116,7 +116,7 @@ def _running(activity: RunState, status: ProjectStatus) -> Iterator[Fact]:
     if activity.paused_since is not None:
         yield "Paused", f"for {_ago(activity.paused_since, now)}; `cuggino continue` ends it"
     for text in activity.steering:
-        yield "Steered", f"{text} (no agent has been told yet)"
+        yield "Steered", f"{text} (not delivered yet)"
     usual = usual_end_text(activity, now)
     yield "Time", format_duration(activity.elapsed(now)) + (f", {usual}" if usual else "")
     yield from _cost(activity)

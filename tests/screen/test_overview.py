@@ -44,14 +44,14 @@ def shown(
 @pytest.mark.parametrize(
     ("events", "waiting", "headline"),
     [
-        ((ITEM, ev.PlanningStart(iteration=1)), (), "works"),
-        ((ITEM, ev.PlanningStart(iteration=1)), (ISSUE,), "works"),
-        ((ITEM, ev.PauseAsked()), (), "pauses after this stage"),
-        ((ITEM, ev.PauseAsked(), ev.RunPaused()), (), "is paused"),
-        ((ITEM, ev.StopAsked()), (), "stops after this stage"),
-        ((ev.WatchBacklogWaiting(),), (), "waits for work"),
-        ((ev.WatchSpecIssueWaiting(),), (ISSUE,), "waits for you"),
-        ((ev.WatchSpecIssueWaiting(),), (), "resumes shortly"),
+        ((ITEM, ev.PlanningStart(iteration=1)), (), "running"),
+        ((ITEM, ev.PlanningStart(iteration=1)), (ISSUE,), "running"),
+        ((ITEM, ev.PauseAsked()), (), "pausing after this stage"),
+        ((ITEM, ev.PauseAsked(), ev.RunPaused()), (), "paused"),
+        ((ITEM, ev.StopAsked()), (), "stopping after this stage"),
+        ((ev.WatchBacklogWaiting(),), (), "waiting for work"),
+        ((ev.WatchSpecIssueWaiting(),), (ISSUE,), "waiting for you"),
+        ((ev.WatchSpecIssueWaiting(),), (), "resuming shortly"),
     ],
 )
 def test_headline(
@@ -59,7 +59,7 @@ def test_headline(
 ) -> None:
     """The first line reports the state of the process; a settled issue needs no person."""
     first = shown(*events, waiting=waiting).splitlines()[0]
-    assert first.startswith(f"cuggino watch {headline} (process 7, since ")
+    assert first.startswith(f"cuggino watch: {headline} (process 7, since ")
 
 
 def test_item_and_stage() -> None:
