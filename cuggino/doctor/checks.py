@@ -12,7 +12,7 @@ from reactivex import Observable
 
 from cuggino.config import CONFIG_FILE, config_path, load_config
 from cuggino.doctor import loops, project, repository, sandbox
-from cuggino.doctor.agent import budget, check_agents
+from cuggino.doctor.agent_checks import budget, check_agents
 from cuggino.doctor.result import Check, CheckResult, Place, ok, problem
 from cuggino.errors import ConfigError
 

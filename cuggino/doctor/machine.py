@@ -13,7 +13,7 @@ from pathlib import Path
 
 from cuggino.agents import is_import_path
 from cuggino.config import Config
-from cuggino.doctor.agent import check_program, permissions
+from cuggino.doctor.agent_checks import check_program, permissions
 from cuggino.doctor.agents import inspect_agents
 from cuggino.doctor.result import CheckResult, Place, about, note, ok, problem
 from cuggino.doctor.sandbox import roles

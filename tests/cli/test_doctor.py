@@ -12,10 +12,11 @@ import pytest
 from cuggino._version import __version__
 from cuggino.agents.base.guard import find_bash
 from cuggino.config import Config, save_config
-from cuggino.doctor.agent import HONEST, check_program, permissions
+from cuggino.doctor.agent_checks import HONEST, check_program, permissions
 from cuggino.doctor.checks import configuration
 from cuggino.doctor.result import CheckResult
 from cuggino.guard.shell.shfmt import find_shfmt
+from cuggino.testing import InMemoryAgent
 from cuggino.wakefulness import sleep_prevention
 from cuggino_cli.commands.doctor import result_fragments
 from cuggino_cli.main import main
@@ -79,6 +80,19 @@ def test_agent_missing(name: str, reason: str, tmp_path: Path) -> None:
     found = next(check_program(name, tmp_path, str(tmp_path / "missing")))
     assert "problem" == found.status
     assert re.match(reason, found.what)
+
+
+def test_the_code_of_an_agent_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exception of an agent of one's own is a problem."""
+
+    class Odd(InMemoryAgent):
+        def check(self) -> str:
+            raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr("cuggino.doctor.agents.make_agent", lambda *_args, **_options: Odd({}))
+    found = next(check_program("odd", tmp_path, None))
+    expected = ("problem", "agent: its check failed: ZeroDivisionError: oh")
+    assert expected == (found.status, found.what)
 
 
 def test_agent_too_old(tmp_path: Path) -> None:

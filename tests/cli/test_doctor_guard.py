@@ -11,7 +11,7 @@ import pytest
 
 from cuggino.agents import find_bash, make_agent
 from cuggino.config import Config, save_config
-from cuggino.doctor.agent import HONEST, guard
+from cuggino.doctor.agent_checks import HONEST, guard
 from cuggino.doctor.result import CheckResult, about
 from cuggino.errors import ConfigError
 from cuggino.guard.shell import shfmt
@@ -67,7 +67,7 @@ def test_no_parser(ready: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> str:
         raise ConfigError("no shfmt", hint="install it")
 
-    monkeypatch.setattr("cuggino.doctor.agent.find_shfmt", missing)
+    monkeypatch.setattr("cuggino.doctor.agent_checks.find_shfmt", missing)
     expected = ("problem", "guard: no shfmt")
     finding = found(ready)
     assert expected == (finding.status, finding.what)
@@ -78,7 +78,9 @@ def test_an_agent_without_a_guard(ready: Path, monkeypatch: pytest.MonkeyPatch) 
     """An agent without guard support is a problem that names it, unless the guard is off."""
 
     unguarded = InMemoryAgent({}, name="odd")
-    monkeypatch.setattr("cuggino.doctor.agent.make_agent", lambda *_args, **_options: unguarded)
+    monkeypatch.setattr(
+        "cuggino.doctor.agent_checks.make_agent", lambda *_args, **_options: unguarded
+    )
     finding = found(ready, "odd")
     assert "problem" == finding.status
     assert finding.what.startswith("guard: odd is unguarded")

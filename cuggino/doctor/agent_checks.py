@@ -11,6 +11,7 @@ from typing import NamedTuple, get_args
 
 from cuggino.agents import Role, configured_agent, find_bash, make_agent
 from cuggino.config import CONFIG_FILE, configured_policy
+from cuggino.doctor.agents import inspect_agent
 from cuggino.doctor.project_code import NOT_STARTED, why_not_started
 from cuggino.doctor.result import CheckResult, Place, about, note, ok, problem
 from cuggino.doctor.sandbox import boundary_here, of_agent
@@ -98,10 +99,10 @@ def check_program(
     """
     with ThreadPoolExecutor(max_workers=1) as pool:
         asked = pool.submit(_login, name, folder, path)
-        try:
-            found = ok(f"agent: {name} {make_agent(name, cwd=folder, path=path).check()}")
-        except CugginoError as error:
-            found = problem(f"agent: {error.message}", error.hint)
+        report = inspect_agent(name, folder=folder, path=path)
+        found = ok(f"agent: {name} {report.version}")
+        if report.state != "ready":
+            found = problem(f"agent: {report.problem}", report.hint)
         yield found
         if found.status == "ok" and (login := asked.result()) is not None:
             yield login
