@@ -211,6 +211,13 @@ def test_the_end_of_a_stage_has_its_duration_and_cost() -> None:
     assert ["[Planning] 12s", "[PLAN_COMPLETE] y"] == bench.say(ev.PlanComplete(content="y"))[-2:]
 
 
+def test_the_total_of_a_watch() -> None:
+    """The items of a watch share a total."""
+    cost = ev.StageCost(phase="planning", cost_usd=0.5, total_cost=1.5)
+    shown = Bench().say(ev.WatchProcessingItem(filename="1.md"), PLANNING, cost)
+    assert "[Planning] $0.5000 (watch total $1.50)" == shown[-1]
+
+
 def test_a_wait_is_printed_once() -> None:
     """A wait that is reported again is only counted down."""
     wait = ev.QuotaWaiting(remaining=60)
