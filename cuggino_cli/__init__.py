@@ -6,7 +6,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cuggino_cli.screen.render import with_cli_output as with_cli_output
+    from cuggino_cli.screen.printers import with_cli_output as with_cli_output
 
 __all__ = ["with_cli_output"]
 
@@ -15,6 +15,6 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     # Loaded on first use: most commands print no stream, and start without Rx.
-    from cuggino_cli.screen import render
+    from cuggino_cli.screen import printers
 
-    return getattr(render, name)
+    return getattr(printers, name)

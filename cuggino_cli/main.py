@@ -24,6 +24,7 @@ import click
 from cuggino import __version__
 from cuggino_cli import startup
 from cuggino_cli.commands import ALIASES, COMMANDS, GROUPS, SELDOM, module_of
+from cuggino_cli.follow.output import INTERRUPTED
 from cuggino_cli.help import TOPICS
 from cuggino_cli.screen import console
 from cuggino_cli.screen.standard_output import (
@@ -33,7 +34,6 @@ from cuggino_cli.screen.standard_output import (
     use_patient_output,
 )
 
-INTERRUPTED = 130
 _REFUSED = 2
 _LIMITS = (12, 13)
 """Exit codes of a usage limit and a spent budget."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cuggino_cli.follow.output import write_json
+from cuggino_cli.follow.output import plain_lines, write_json
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.clustering import INSECURE, chosen_cluster
 from cuggino_cli.options.completing import agent_names
@@ -138,14 +138,10 @@ def check(address: str | None, agent: str | None, insecure: bool | None, as_json
 
 
 def _print(machine: MachineCheck) -> None:
-    import os
-    import sys
-
     from cuggino_cli.commands.doctor import result_fragments
     from cuggino_cli.screen.fragments import Fragment
-    from cuggino_cli.screen.terminal import PlainLines, choose_color
 
-    lines = PlainLines(sys.stdout, color=choose_color("auto", sys.stdout, os.environ))
+    lines = plain_lines()
     lines.print([Fragment("plain", f"{machine.name}  {machine.address}")])
     for result in machine.results:
         lines.print(result_fragments(result))

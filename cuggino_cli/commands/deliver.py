@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cuggino_cli.follow.follower import follow
 from cuggino_cli.follow.output import OutputOptions, output_options
-from cuggino_cli.follow.resumable import DeliverView
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.completing import agent_names
 from cuggino_cli.options.deliver import (
@@ -125,7 +123,8 @@ def command(
     SPEC.md, then verifies each. It takes the same options except --verify and --recheck.
     """
     from cuggino import Runtime, load_config, resumed_agent
-    from cuggino_cli.screen.deliver_screen import Wording
+    from cuggino_cli.follow.follower import follow
+    from cuggino_cli.follow.views import DeliverView
 
     _check(given, is_resumed=resume is not None)
     options = {
@@ -147,13 +146,8 @@ def command(
     opening = () if output.quiet else _opening(begins, folder, config, chosen)
     view = DeliverView(
         output=output,
-        wording=Wording(
-            output.verbosity,
-            opening=opening,
-            instruction=runtime.deliver_instruction if debug else None,
-            words=not compat_exit_codes,
-        ),
-        debug=debug,
+        opening=opening,
+        instruction=runtime.deliver_instruction if debug else None,
         compat=compat_exit_codes,
         go_on=_how_to_resume(folder, chosen, journaled=config.journal),
     )

@@ -10,9 +10,7 @@ from pathlib import Path
 
 import click
 
-from cuggino_cli.follow.follower import follow
 from cuggino_cli.follow.output import OutputOptions, output_options
-from cuggino_cli.follow.views import CodingView
 from cuggino_cli.help.manual import Sectioned, manual
 
 _DEMO = Path(__file__).parents[1] / "demo"
@@ -42,6 +40,8 @@ def command(directory: str | None, output: OutputOptions) -> int:
     setup and check commands and the commits are real.
     """
     from cuggino import Runtime
+    from cuggino_cli.follow.follower import follow
+    from cuggino_cli.follow.views import View
 
     folder = make_project(directory)
     if not output.json:
@@ -50,7 +50,7 @@ def command(directory: str | None, output: OutputOptions) -> int:
     runtime = Runtime.live(cwd=folder, agent=f"scripted:{_DEMO / 'scenario.toml'}")
     where = shlex.quote(str(folder))
     hint = f"`cd {where} && cuggino run --resume` continues where it stopped"
-    view = CodingView(output, hint=hint, focus=_FOCUS)
+    view = View(output=output, hint=hint, focus=_FOCUS)
     code = follow(lambda stop: runtime.run(focus=_FOCUS, interrupt=stop), view, runtime)
     if not output.json:
         click.echo(f"\nLook around: git -C {where} log --stat")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cuggino_cli.follow.output import plain_lines
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.completing import agent_names
 from cuggino_cli.options.project import agent_from_project, project_folder
@@ -36,16 +37,12 @@ _STATUS_COLUMNS = 9
 )
 def command(agent: str | None) -> int:
     """Check that a run can work here."""
-    import os
-    import sys
-
     from cuggino import run
     from cuggino.doctor import doctor
     from cuggino_cli.options.trusting import is_trusted, trust_result
     from cuggino_cli.screen.fragments import Fragment
-    from cuggino_cli.screen.terminal import PlainLines, choose_color
 
-    lines = PlainLines(sys.stdout, color=choose_color("auto", sys.stdout, os.environ))
+    lines = plain_lines()
     problems = 0
 
     def show(result: CheckResult) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cuggino.guard import Level, PermissionSet
     from cuggino.guard_audit import BadLine, Case, JudgedCall
     from cuggino_cli.screen.fragments import Fragment
-    from cuggino_cli.screen.terminal import ColorMode, PlainLines
+    from cuggino_cli.screen.terminal import ColorMode, Lines
 
 _COMMAND_TOOLS = ("Bash", "Monitor", "PowerShell")
 
@@ -264,7 +264,7 @@ def _check_one(
     level: Level | None,
     cwd: Path | None,
     as_json: bool,
-    lines: PlainLines,
+    lines: Lines,
 ) -> int:
     from cuggino.guard_audit import check_call
     from cuggino_cli.screen.verdicts import verdict_fragments, verdict_json
@@ -285,7 +285,7 @@ def _check_file(
     role: PermissionSet | None,
     level: Level | None,
     as_json: bool,
-    lines: PlainLines,
+    lines: Lines,
 ) -> int:
     from cuggino.guard_audit import judge_case, read_cases
     from cuggino_cli.screen.verdicts import part_fragments, verdict_json

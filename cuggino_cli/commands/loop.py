@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from cuggino_cli.commands import loop_configure
-from cuggino_cli.follow.follower import INTERRUPTED, follow
-from cuggino_cli.follow.output import OutputOptions, output_options
-from cuggino_cli.follow.resumable import PlanBuildView, lopen_error_code
+from cuggino_cli.follow.output import INTERRUPTED, OutputOptions, output_options
 from cuggino_cli.help.manual import Sectioned, manual
 from cuggino_cli.options.completing import agent_names
 from cuggino_cli.options.deliver import COMPAT, session_options
@@ -77,9 +75,9 @@ class LoopGroup(Sectioned, click.Group):
         except CugginoError as error:
             if not ctx.params["compat_exit_codes"]:
                 raise
-            from cuggino_cli.screen.console import complain
+            from cuggino_cli.follow.views import lopen_error_code
 
-            complain(error.message, error.hint)
+            console.complain(error.message, error.hint)
             raise click.exceptions.Exit(lopen_error_code(error)) from error
 
 
@@ -141,7 +139,8 @@ def command(
         return 0
     from cuggino import Runtime, load_config, resumed_agent
     from cuggino.config import chosen_agent, chosen_options
-    from cuggino_cli.screen.plan_build_screen import LoopView
+    from cuggino_cli.follow.follower import follow
+    from cuggino_cli.follow.views import PlanBuildView
 
     if resume is not None:
         refuse_of_the_run({"auto": auto, **given}, _OF_THE_RUN)
@@ -173,11 +172,8 @@ def command(
         options["start"] = begin
     view = PlanBuildView(
         output=output,
-        view=LoopView(
-            verbosity=output.verbosity,
-            stream=settings.stream,
-            log_level="all" if output.verbose else settings.log_level,
-        ),
+        stream=settings.stream,
+        log_level="all" if output.verbose else settings.log_level,
         compat=compat_exit_codes,
         go_on=_how_to_resume(config_path, journaled=config.journal),
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from cuggino_cli.follow.follower import INTERRUPTED
+from cuggino_cli.follow.output import INTERRUPTED
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.plan_build import load_settings, user_file
 from cuggino_cli.options.questions import Question, ask, say, y_or_n, yes_or_no

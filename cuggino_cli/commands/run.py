@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cuggino_cli.follow.follower import follow
 from cuggino_cli.follow.output import OutputOptions, output_options
-from cuggino_cli.follow.views import CodingView
 from cuggino_cli.help.manual import Sectioned, manual
 from cuggino_cli.options.completing import agent_names
 from cuggino_cli.options.naming import one_line
@@ -98,6 +96,8 @@ def command(
     """
     from cuggino import Runtime, load_config, resumed_agent
     from cuggino.storage import read_text_file
+    from cuggino_cli.follow.follower import follow
+    from cuggino_cli.follow.views import View
 
     focus = _focus(text, focus)
     if (focus is None) == (resume is None):
@@ -113,7 +113,7 @@ def command(
         focus = focus_from_project(focus, folder)
     if recording["record"] is not None:
         recording["record"] = from_project(recording["record"], folder)
-    view = CodingView(output, bell=config.rings, journaled=config.journal, focus=focus or "")
+    view = View(output=output, bell=config.rings, journaled=config.journal, focus=focus or "")
     run_id = resume or None
     if resume is not None:
         agent = resumed_agent(folder, run_id, given=agent or None)

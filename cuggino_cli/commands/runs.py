@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
 
-from cuggino.runs import cost_of
 from cuggino_cli.follow.output import (
     OutputOptions,
     color_option,
     output_options,
     plain_lines,
-    stdout_lines,
     table_columns,
     write_json,
 )
@@ -28,8 +25,7 @@ if TYPE_CHECKING:
     from reactivex import Observable
 
     from cuggino.events import WatchEvent
-    from cuggino.runs import RecordedRun, Runs, UnreadableRun, Waiting
-    from cuggino_cli.screen.runs import Row
+    from cuggino.runs import RecordedRun, Runs
     from cuggino_cli.screen.terminal import ColorMode
 
 
@@ -81,7 +77,7 @@ def command() -> None:
 @color_option
 def list_runs(stats: bool, as_json: bool, color: ColorMode) -> int:
     """List the runs; --json prints an object a line, or one object with --stats."""
-    from cuggino_cli.screen.runs import runs_fragments
+    from cuggino_cli.screen.runs import run_rows, runs_fragments
 
     if stats:
         return _show_stats(as_json=as_json, color=color)
@@ -101,30 +97,14 @@ def list_runs(stats: bool, as_json: bool, color: ColorMode) -> int:
     if not listed:
         click.echo("There are no runs yet.")
         return 0
-    readable = [run for run in listed if isinstance(run, RecordedRun)]
+    readable = (run for run in listed if isinstance(run, RecordedRun))
     waits = waiting_runs(project_folder(), readable)
-    tries = _tries(readable)
-    rows = [_row(run, tries.get(run.id, ""), waits.get(run.id)) for run in listed]
     lines = plain_lines(color)
-    lines.print(runs_fragments(rows, columns=table_columns(lines)))
+    lines.print(runs_fragments(run_rows(listed, waits), columns=table_columns(lines)))
     if waits:
         which = "1 run waits" if len(waits) == 1 else f"{len(waits)} runs wait"
         click.echo(f"{which} for you: `cuggino status` lists what to do")
     return 0
-
-
-def _tries(runs: Sequence[RecordedRun]) -> dict[str, str]:
-    """Map the ids of runs to ` (run 2 of 3)`, if their backlog item has several."""
-    of_items: dict[str, list[str]] = {}
-    for run in reversed(runs):
-        if run.started.item:
-            of_items.setdefault(run.started.item, []).append(run.id)
-    return {
-        run_id: f" (run {number} of {len(ids)})"
-        for ids in of_items.values()
-        if len(ids) > 1
-        for number, run_id in enumerate(ids, 1)
-    }
 
 
 @command.command("show", epilog=manual(("cuggino runs show 0193b2c1 --json", "As one object.")))
@@ -134,27 +114,14 @@ def _tries(runs: Sequence[RecordedRun]) -> dict[str, str]:
 def show(run_id: str, as_json: bool, color: ColorMode) -> int:
     """Show a run: totals, stages or sessions, and how to resume it."""
     from cuggino.runs import run_details_json
-    from cuggino_cli.screen.runs import delivery_state, run_fragments
+    from cuggino_cli.screen.runs import run_fragments
 
     run = _runs().find(run_id)
-    delivery = run.delivery
     if as_json:
         write_json(run_details_json(run))
-        return 0
-    lines = plain_lines(color)
-    lines.print(
-        run_fragments(
-            run.started,
-            state=delivery_state(run.shown_state, delivery),
-            at=run.digest.began,
-            totals=run.totals,
-            run=run.folded,
-            message=run.message,
-            hint=_resume_hint(run),
-            columns=table_columns(lines),
-            delivery=delivery,
-        )
-    )
+    else:
+        lines = plain_lines(color)
+        lines.print(run_fragments(run, columns=table_columns(lines)))
     return 0
 
 
@@ -181,78 +148,45 @@ def replay(run_id: str, speed: float, output: OutputOptions) -> int:
 
     if math.isnan(speed):
         raise click.UsageError("--speed is not a number.")
+    from reactivex import operators as ops
+
     from cuggino import run as run_stream
+    from cuggino.events import StageCost
+    from cuggino.runs import TimedEvent, replay_timed
+    from cuggino_cli.follow.journals import print_recorded
 
     run = _runs().find(run_id)
     if output.json:
         stream = cast("Observable[WatchEvent]", replay_run(run.path, speed=speed))
         run_stream(stream, output.write_json)
-    else:
-        _play(run, output, speed=speed, hint=_resume_hint(run))
+        return 0
+    item = (run.started.item or "").rpartition(" ")[0]
+
+    def of_item(timed: TimedEvent) -> TimedEvent:
+        """Name the item of a cost, whose total is that of the watch."""
+        is_cost = item and isinstance(timed.event, StageCost)
+        return timed._replace(event=timed.event.of_item(item)) if is_cost else timed
+
+    print_recorded(
+        replay_timed(run.path, speed=speed).pipe(ops.map(of_item)),
+        output,
+        project=_folder_of(run),
+        kind=lambda: run.started.kind,
+        read=lambda: run,
+    )
     return 0
 
 
-def _play(run: RecordedRun, output: OutputOptions, *, speed: float, hint: str | None) -> None:
-    from reactivex import operators as ops
-
-    from cuggino import run as run_stream
-    from cuggino.events import DeliverEnded, Event, PlanBuildEnded, StageCost
-    from cuggino.runs import TimedEvent, replay_timed
-    from cuggino_cli.screen.controls import Controls
-    from cuggino_cli.screen.fragments import Fragment
-    from cuggino_cli.screen.recorded import with_recorded_output
-    from cuggino_cli.screen.runs import STATES, item_name
-    from cuggino_cli.screen.summary import summary_fragments
-
-    lines = stdout_lines(output)
-    at = run.digest.began
-
-    item = item_name(run.started)
-
-    def note(timed: TimedEvent) -> Event:
-        nonlocal at
-        at = timed.at
-        if item and isinstance(timed.event, StageCost):  # its total is that of the watch
-            return timed.event.of_item(item)
-        return timed.event
-
-    is_summed_up = False
-
-    def add(event: Event) -> None:
-        nonlocal is_summed_up
-        is_summed_up = isinstance(event, DeliverEnded | PlanBuildEnded)
-
-    controls = Controls(lines, verbosity=output.verbosity)
-    shown = with_recorded_output(
-        controls, lambda: run.started.kind, project=_folder_of(run), clock=lambda: at
-    )
-    run_stream(replay_timed(run.path, speed=speed).pipe(ops.map(note), shown), add)
-    if is_summed_up:  # by its last event
-        if hint:
-            lines.print([Fragment("plain", "\n"), Fragment("heading", f"Next: {hint}")])
-        return
-    ended = run.digest.ended
-    if ended is not None and ended.message:
-        label, word = STATES[ended.state]
-        lines.print([Fragment(label, f"[{word.capitalize()}] {ended.message}")])
-    state = run.folded if run.state != "killed" else run.folded.ended("interrupted")
-    lines.print(summary_fragments(state, duration_s=run.totals.duration, hint=hint))
-
-
-def _folder_of(run: RecordedRun) -> str:
+def _folder_of(run: RecordedRun) -> Path:
     """Return the folder that the run worked in: the project, or that of its slot."""
     project = project_folder()
     match run.started.options:
         case {"slot": int(slot), "apart": [str(slots), str(repository)]}:
             with suppress(ValueError):
-                return str(Path(slots, f"slot-{slot}", project.relative_to(repository)))
+                return Path(slots, f"slot-{slot}", project.relative_to(repository))
         case _:
             pass
-    return str(project)
-
-
-_WAITS = {"spec-issue": "a question"}
-"""What waits for the user, where its kind is not the word for it."""
+    return project
 
 
 def _show_stats(*, as_json: bool, color: ColorMode) -> int:
@@ -275,36 +209,3 @@ def _runs() -> Runs:
     from cuggino.runs import Runs
 
     return Runs(project_folder())
-
-
-def _resume_hint(run: RecordedRun) -> str | None:
-    return f"resume it: {run.resume_command}" if run.resume_command else None
-
-
-def _row(run: RecordedRun | UnreadableRun, again: str, waits: Waiting | None) -> Row:
-    from cuggino.runs import UnreadableRun, title_of
-    from cuggino_cli.screen.runs import (
-        Row,
-        delivery_focus,
-        delivery_state,
-        item_name,
-        slots_of,
-    )
-
-    if isinstance(run, UnreadableRun):
-        return Row(id=run.short_id, state="unreadable", focus=run.error.message)
-    started, totals, delivery = run.started, run.totals, run.delivery
-    focus = title_of(started.focus or "") or item_name(started)
-    if delivery is not None:
-        focus = delivery_focus(delivery, started)
-    return Row(
-        id=run.short_id,
-        state=delivery_state(run.shown_state, delivery),
-        started=run.digest.began,
-        seconds=totals.duration,
-        iterations=totals.rounds or (None if started.kind == "watch" else 0),
-        cost=cost_of(totals),
-        agent=started.agent,
-        focus=f"{focus}{again}" if focus else f"({started.command}{slots_of(started)})",
-        waits="" if waits is None else _WAITS.get(waits.kind, waits.kind),
-    )

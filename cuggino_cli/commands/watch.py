@@ -6,9 +6,7 @@ from typing import Any
 
 import click
 
-from cuggino_cli.follow.follower import follow
 from cuggino_cli.follow.output import OutputOptions, output_options
-from cuggino_cli.follow.views import CodingView
 from cuggino_cli.help.manual import Sectioned, manual
 from cuggino_cli.options.clustering import chosen_cluster, cluster_options, silence_dask
 from cuggino_cli.options.completing import agent_names
@@ -109,6 +107,8 @@ def command(
     immediately.
     """
     from cuggino import Runtime, load_config
+    from cuggino_cli.follow.follower import follow
+    from cuggino_cli.follow.views import View
 
     folder = project_folder(announce=True)
     config = with_policies(load_config(folder), policies)
@@ -124,7 +124,7 @@ def command(
     )
     roles = (*CODING_ROLES, "audit") if config.audit else CODING_ROLES
     warn_if_loose(config, runtime.agent, roles=roles)
-    view = CodingView(output, bell=config.rings, journaled=config.journal, kind="watch")
+    view = View(output=output, bell=config.rings, journaled=config.journal, kind="watch")
     if chosen is None:
         return beside_page(
             lambda: follow(lambda stop: runtime.watch(slow=slow, interrupt=stop), view, runtime),

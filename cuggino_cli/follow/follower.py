@@ -8,93 +8,30 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any
 
+from reactivex import Observable
+from reactivex.internal.exceptions import DisposedException
+from reactivex.subject import ReplaySubject
+
+from cuggino import LoopScheduler, Runtime, run
+from cuggino.errors import CugginoError, Interrupted
+from cuggino.events import Event, RunResult, RunStarted
 from cuggino_cli import startup
 from cuggino_cli.follow.exporting import exporting
-from cuggino_cli.follow.output import OutputOptions, stdout_lines
+from cuggino_cli.follow.output import INTERRUPTED, plain_lines
+from cuggino_cli.follow.views import Ending, View
+from cuggino_cli.screen.controls import Controls
+from cuggino_cli.screen.fragments import Fragment
+from cuggino_cli.screen.render import with_printer
 from cuggino_cli.screen.standard_output import give_up_soon
+from cuggino_cli.screen.terminal import Lines, choose_live
 
 if TYPE_CHECKING:
-    from reactivex import Observable
-
-    from cuggino import Runtime
-    from cuggino.events import Event, RunResult
-    from cuggino_cli.screen.controls import Controls
     from cuggino_cli.screen.live import LiveScreen
-    from cuggino_cli.screen.terminal import Lines, PlainLines
 
-INTERRUPTED = 130
 STOPPING = "cuggino: stopping; Ctrl-C once more ends it at once"
-
-
-class Ending(NamedTuple):
-    """The end of a followed run."""
-
-    begun: bool
-    """True if the run has emitted anything."""
-    result: RunResult | None
-    """The last event, when it is a result."""
-    error: BaseException | None
-    """The error of the run, or the exception raised by a signal."""
-    seconds: float
-    """Seconds for which it was followed."""
-
-    @property
-    def is_reported(self) -> bool:
-        """Return whether the result reports the error too, so that it need not be printed again."""
-        return self.result is not None and self.result.is_resumable
-
-
-class View(Protocol):
-    """The output of a run."""
-
-    @property
-    def output(self) -> OutputOptions:
-        """The output options of the command."""
-
-    @property
-    def quietly(self) -> bool:
-        """Return whether nothing is drawn below the lines."""
-
-    @property
-    def acknowledgment(self) -> str:
-        """The line of this loop for a first Ctrl-C, on standard output; empty for none."""
-
-    @property
-    def kind(self) -> Literal["run", "watch", "deliver", "loop"]:
-        """Return the kind of the run, as journals name it."""
-
-    @property
-    def focus(self) -> str:
-        """Return what the run works on, if it is known before it starts."""
-
-    def operator(
-        self, controls: Controls, project: Path
-    ) -> Callable[[Observable[Any]], Observable[Any]]:
-        """Return the operator that prints each event and passes it on."""
-
-    def add(self, event: Event) -> None:
-        """Count the event, if the view sums up."""
-
-    def conclude(self, lines: Lines, ending: Ending) -> None:
-        """Print the end: a summary, or how to resume."""
-
-    def exit_code(self, ending: Ending) -> int:
-        """Return the exit code of a run whose error, if any, need not be raised."""
-
-
-def exit_code_of(ending: Ending) -> int:
-    """Return the exit code of the result or, if the run failed, that of its error."""
-    from cuggino.errors import CugginoError, Interrupted
-
-    result, error = ending.result, ending.error
-    failed = result is None or result.outcome == "failed" or isinstance(error, Interrupted)
-    if failed and isinstance(error, CugginoError):
-        return error.code
-    return result.exit_code if result is not None else 1
 
 
 def follow(
@@ -122,31 +59,23 @@ class _Follower:
         view: View,
         runtime: Runtime,
     ) -> None:
-        from reactivex.subject import ReplaySubject
-
-        from cuggino import LoopScheduler
-
         self._view = view
         self._lane = LoopScheduler()
         self._started = self._lane.now
         self._stop: ReplaySubject[object] = ReplaySubject(1)
         self._stream = start(self._stop)
         self._runtime = runtime
-        self._plain: PlainLines | None = None
+        self._plain: Lines | None = None
         self._live: LiveScreen | None = None
         self._controls: Controls | None = None
         self._last: Event | None = None
 
     def interrupt(self) -> None:
         """Interrupt the run on its lane; called on another thread."""
-        from reactivex.internal.exceptions import DisposedException
-
         with contextlib.suppress(DisposedException):  # the run is over
             self._lane.schedule(self._interrupt)
 
     def _interrupt(self, *_: object) -> None:
-        from cuggino_cli.screen.fragments import Fragment
-
         if self._controls is not None:
             lines = self._controls.lines
             with contextlib.suppress(OSError):  # the window was closed
@@ -162,9 +91,6 @@ class _Follower:
             self._live.abandon()
 
     def follow(self) -> int:
-        from cuggino.errors import CugginoError, Interrupted
-        from cuggino_cli.screen.fragments import Fragment
-
         error: BaseException | None = None
         try:
             self._run()
@@ -189,8 +115,6 @@ class _Follower:
 
     def _rings_at(self, ending: Ending) -> bool:
         """Return whether the bell calls for somebody at the end: whoever interrupts is there."""
-        from cuggino.errors import Interrupted
-
         config, result = self._runtime.config, ending.result
         if not (config.rings and ending.begun):
             return False
@@ -202,8 +126,6 @@ class _Follower:
         return "end" in on or ("failed" in on and not (result and result.exit_code == 0))
 
     def _ending(self, error: BaseException | None) -> Ending:
-        from cuggino.events import RunResult
-
         last = self._last
         return Ending(
             begun=last is not None,
@@ -213,28 +135,31 @@ class _Follower:
         )
 
     def _run(self) -> None:
-        from cuggino import run
-
         output = self._view.output
         if output.json:
             run(self._stream, self._write, scheduler=self._lane)
             return
-        self._plain = stdout_lines(output)
+        self._plain = plain_lines(output.color)
         with self._opened(self._plain) as controls:
-            shown = self._view.operator(controls, self._runtime.cwd)
+            view, cwd = self._view, self._runtime.cwd
+            shown = with_printer(
+                controls,
+                lambda: view.printer(cwd),
+                status=view.status(cwd),
+                stamps=view.stamps,
+                bell=view.bell,
+            )
             run(self._stream.pipe(shown), self._note, scheduler=self._lane)
 
     @contextlib.contextmanager
-    def _opened(self, plain: PlainLines) -> Iterator[Controls]:
+    def _opened(self, plain: Lines) -> Iterator[Controls]:
         """Yield what is printed on: with a status area where the terminal can show one."""
-        from cuggino_cli.screen.controls import Controls
-        from cuggino_cli.screen.terminal import choose_live
-
         verbosity = self._view.output.verbosity
         if self._view.quietly or not choose_live(sys.stdout, os.environ):
             self._controls = Controls(plain, verbosity=verbosity)
             yield self._controls
             return
+        # Loaded where it is needed: a pipe needs none of prompt_toolkit.
         from cuggino_cli.screen.live import KeyActions, LiveScreen
 
         has_keys = sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
@@ -262,8 +187,6 @@ class _Follower:
 
     def _opening(self) -> Event:
         """Return the event that describes the run, as its journal has it."""
-        from cuggino.events import RunStarted
-
         config = self._runtime.config
         return RunStarted(
             run_id="",
@@ -276,7 +199,6 @@ class _Follower:
 
     def _soon(self, call: Callable[[Controls], None]) -> None:
         """Call on the lane with the controls; called on another thread."""
-        from reactivex.internal.exceptions import DisposedException
 
         def on_lane(*_: object) -> None:
             if self._controls is not None:

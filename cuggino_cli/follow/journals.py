@@ -1,24 +1,46 @@
-"""Following a run of another process by its journal."""
+"""Printing recorded runs: replayed, or followed while another process works on them."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, cast
 
-from cuggino_cli.follow.output import OutputOptions, stdout_lines
+from reactivex import Observable, operators as ops
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from reactivex import Observable
-
-    from cuggino.events import EndState, Event, RunResult, WatchEvent
-    from cuggino.runs import RecordedRun
-    from cuggino.storage import Entry
-    from cuggino_cli.screen.controls import Controls
+from cuggino import run
+from cuggino.errors import RunNotFound
+from cuggino.events import (
+    DeliverEnded,
+    EndState,
+    Event,
+    PlanBuildEnded,
+    RunEnded,
+    RunResult,
+    RunStarted,
+    is_journal_event,
+)
+from cuggino.runs import (
+    RecordedRun,
+    Runs,
+    TimedEvent,
+    follow,
+    last_journal,
+    live_journals,
+    working_process,
+)
+from cuggino.storage import Entry, Workspace
+from cuggino_cli.follow.output import OutputOptions, plain_lines
+from cuggino_cli.screen.console import complain
+from cuggino_cli.screen.controls import Controls
+from cuggino_cli.screen.fragments import Fragment
+from cuggino_cli.screen.printers import recorded_printer
+from cuggino_cli.screen.render import with_printer
+from cuggino_cli.screen.runs import STATES, resume_hint
+from cuggino_cli.screen.summary import summary_fragments
+from cuggino_cli.screen.terminal import Lines
 
 _STARTING = 5.0
 """Seconds in which a process begins its journal."""
@@ -46,50 +68,122 @@ def follow_journal(project: Path, run_id: str | None, output: OutputOptions) -> 
         RunNotFound: no run matches, or several do.
         StorageError: the journal cannot be read, or was removed.
     """
-    from cuggino.runs import Runs, follow
-
     path = Runs(project).path_of(run_id) if run_id is not None else _current(project)
     short_id = Runs(project).short_id(path)
     lost = f"{short_id} was killed; waiting until it is resumed (Ctrl-C ends this)"
-    entries = follow(project, path, on_lost=lambda: _note(lost))
+    ending = _Ending()
+    entries = follow(project, path, on_lost=lambda: complain(lost)).pipe(ops.do_action(ending.add))
     if output.json:
-        ending = _print_json(entries, output)
+        run(entries.pipe(ops.map(_event), ops.filter(_is_shown)), output.write_json)
     else:
-        ending = _print(entries, output, project, lambda: Runs(project).read(path))
+
+        def read() -> RecordedRun | None:
+            return None if ending.state is None else Runs(project).read(path)
+
+        print_recorded(
+            entries.pipe(ops.map(timed)),
+            output,
+            project=project,
+            kind=lambda: ending.kind,
+            read=read,
+        )
     if ending.state is None:
-        run = Runs(project).read(path)
-        resume = f"; resume it: {run.resume_command}" if run.resume_command else ""
-        _note(f"{short_id} was killed{resume}")
+        resume = Runs(project).read(path).resume_command
+        complain(f"{short_id} was killed{f'; resume it: {resume}' if resume else ''}")
     return ending.exit_code
 
 
-class Ending:
+def print_recorded(
+    entries: Observable[TimedEvent],
+    output: OutputOptions,
+    *,
+    project: Path,
+    kind: Callable[[], str],
+    read: Callable[[], RecordedRun | None],
+) -> None:
+    """Print each event as the command of the run did, then how the run ended.
+
+    `kind` is called at the first event (`RunStarted`), `read` at the end; None prints no end.
+    """
+    lines = plain_lines(output.color)
+    last: Event | None = None
+
+    def note(event: Event) -> None:
+        nonlocal last
+        last = event
+
+    controls = Controls(lines, verbosity=output.verbosity)
+    run(printed(entries, controls, project=project, kind=kind), note)
+    if (recorded := read()) is not None:
+        _conclude(lines, recorded, last)
+
+
+def printed(
+    entries: Observable[TimedEvent], controls: Controls, *, project: Path, kind: Callable[[], str]
+) -> Observable[Event]:
+    """Print each event as the command of the run did, then emit it; see `print_recorded`."""
+    at = datetime.now(UTC)
+
+    def note(timed: TimedEvent) -> Event:
+        nonlocal at
+        at = timed.at
+        return timed.event
+
+    shown = with_printer(
+        controls,
+        lambda: recorded_printer(kind(), str(project)),
+        bell=False,
+        clock=lambda: at,
+    )
+    return entries.pipe(ops.map(note), ops.filter(_is_shown), shown)
+
+
+def _conclude(lines: Lines, recorded: RecordedRun, last: Event | None) -> None:
+    """Print the error and the summary; of a loop that sums up in its last event only the hint."""
+    hint = resume_hint(recorded)
+    if isinstance(last, DeliverEnded | PlanBuildEnded):
+        if hint:
+            lines.print([Fragment("plain", "\n"), Fragment("heading", f"Next: {hint}")])
+        return
+    ended = recorded.digest.ended
+    if ended is not None and ended.message:
+        label, word = STATES[ended.state]
+        lines.print([Fragment(label, f"[{word.capitalize()}] {ended.message}")])
+    state = recorded.folded
+    if recorded.state == "killed":
+        state = state.ended("interrupted")
+    lines.print(summary_fragments(state, duration_s=recorded.totals.duration, hint=hint))
+
+
+def _event(entry: Entry) -> Event:
+    return entry.event
+
+
+def timed(entry: Entry) -> TimedEvent:
+    """Return the event of an entry with its time."""
+    return TimedEvent(entry.at, entry.event)
+
+
+def _is_shown(event: Event) -> bool:
+    return not is_journal_event(event)
+
+
+class _Ending:
     """How a followed run ended, as far as its entries say."""
 
     def __init__(self) -> None:
         self.state: EndState | None = None
         """None if it was killed."""
-        self.message = ""
-        self.at = datetime.now(UTC)
-        """The time of the last entry."""
         self.kind = "run"
-        self.is_summed_up = False
-        """True if the loop's last event was its own summary."""
         self._result: RunResult | None = None
 
     def add(self, entry: Entry) -> None:
-        from cuggino.events import DeliverEnded, PlanBuildEnded, RunEnded, RunResult, RunStarted
-
-        if isinstance(entry.event, RunStarted):
-            self.kind = entry.event.kind
-        if isinstance(entry.event, RunResult):
-            self.is_summed_up = isinstance(entry.event, DeliverEnded | PlanBuildEnded)
-        ended = entry.event if isinstance(entry.event, RunEnded) else None
-        self.at = entry.at
-        self.state = ended.state if ended is not None else None
-        self.message = ended.message if ended is not None else ""
-        if isinstance(entry.event, RunResult):
-            self._result = entry.event
+        event = entry.event
+        self.state = event.state if isinstance(event, RunEnded) else None
+        if isinstance(event, RunStarted):
+            self.kind = event.kind
+        if isinstance(event, RunResult):
+            self._result = event
 
     @property
     def exit_code(self) -> int:
@@ -107,10 +201,6 @@ def _current(project: Path) -> Path:
     Raises:
         RunNotFound: there is none.
     """
-    from cuggino.errors import RunNotFound
-    from cuggino.runs import Runs, last_journal, live_journals, working_process
-    from cuggino.storage import Workspace
-
     workspace = Workspace(project)
     until = time.monotonic() + _STARTING
     while (owner := working_process(workspace)) is not None:
@@ -120,83 +210,3 @@ def _current(project: Path) -> Path:
             raise RunNotFound("what runs here writes no journal", hint="see `cuggino status`")
         time.sleep(_PAUSE)  # nothing is subscribed to yet, so there is no scheduler
     return last_journal(workspace) or Runs(project).path_of()
-
-
-def _print_json(entries: Observable[Entry], output: OutputOptions) -> Ending:
-    from cuggino import run
-    from cuggino.events import is_journal_event
-
-    ending = Ending()
-
-    def write(entry: Entry) -> None:
-        ending.add(entry)
-        if not is_journal_event(entry.event):
-            output.write_json(entry.event)
-
-    run(entries, write)
-    return ending
-
-
-def _print(
-    entries: Observable[Entry],
-    output: OutputOptions,
-    project: Path,
-    read: Callable[[], RecordedRun],
-) -> Ending:
-    from cuggino import run
-    from cuggino_cli.screen.controls import Controls
-    from cuggino_cli.screen.fragments import Fragment
-    from cuggino_cli.screen.runs import STATES
-    from cuggino_cli.screen.summary import summary_fragments
-
-    lines = stdout_lines(output)
-    ending = Ending()
-    controls = Controls(lines, verbosity=output.verbosity)
-    run(printed(entries, controls, project, ending))
-    if ending.state is None:
-        return ending
-    if ending.message and not ending.is_summed_up:
-        label, word = STATES[ending.state]
-        lines.print([Fragment(label, f"[{word.capitalize()}] {ending.message}")])
-    recorded = read()
-    if recorded.folded.tally.rounds and not ending.is_summed_up:
-        resume = recorded.resume_command
-        hint = f"resume it: {resume}" if resume else None
-        duration = recorded.totals.duration
-        lines.print(summary_fragments(recorded.folded, duration_s=duration, hint=hint))
-    return ending
-
-
-def printed(
-    entries: Observable[Entry], controls: Controls, project: Path, ending: Ending | None = None
-) -> Observable[Event]:
-    """Print the events of a run as its command did, then emit them; note how it ended."""
-    from reactivex import operators as ops
-
-    from cuggino.events import is_journal_event
-    from cuggino_cli.screen.recorded import with_recorded_output
-
-    ending = ending or Ending()
-    events = cast(
-        "Observable[WatchEvent]",
-        entries.pipe(
-            ops.do_action(ending.add),
-            ops.map(_event),
-            ops.filter(lambda event: not is_journal_event(event)),
-        ),
-    )
-    return events.pipe(
-        with_recorded_output(
-            controls, lambda: ending.kind, project=str(project), clock=lambda: ending.at
-        )
-    )
-
-
-def _event(entry: Entry) -> Event:
-    return entry.event
-
-
-def _note(text: str) -> None:
-    from cuggino_cli.screen import console
-
-    console.complain(text)

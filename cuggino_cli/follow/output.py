@@ -13,7 +13,10 @@ import click
 if TYPE_CHECKING:
     from cuggino.events import Event
     from cuggino_cli.screen.fragments import Verbosity
-    from cuggino_cli.screen.terminal import ColorMode, PlainLines
+    from cuggino_cli.screen.terminal import ColorMode, Lines
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
 
 Command: TypeAlias = Callable[..., int]
 
@@ -21,9 +24,9 @@ color_option = click.option(
     "--color",
     type=click.Choice(["auto", "always", "never"]),
     default="auto",
+    show_default=True,
     help="When to use colors; auto honors NO_COLOR.",
 )
-"""`--color` of a command that prints no stream."""
 
 
 class OutputOptions(NamedTuple):
@@ -77,33 +80,22 @@ def output_options(command: Command) -> Command:
             is_flag=True,
             help="Print one event per line, nothing else; deltas only with --verbose.",
         ),
-        click.option(
-            "--color",
-            type=click.Choice(["auto", "always", "never"]),
-            default="auto",
-            show_default=True,
-            help="When to use colors; auto honors NO_COLOR.",
-        ),
+        color_option,
     ):
         decorated = option(decorated)
     return decorated
 
 
-def stdout_lines(output: OutputOptions) -> PlainLines:
+def plain_lines(color: ColorMode = "auto") -> Lines:
     """Return the lines on standard output; complaints go to standard error."""
     from cuggino_cli.screen.terminal import standard_lines
 
-    return standard_lines(output.color)
+    return standard_lines(color)
 
 
-def plain_lines(color: ColorMode) -> PlainLines:
-    """Return the lines of a command that prints no stream."""
-    return stdout_lines(OutputOptions(verbose=False, quiet=False, json=False, color=color))
-
-
-def table_columns(lines: PlainLines) -> int | None:
+def table_columns(lines: Lines) -> int | None:
     """Return the maximum width of a table; None if the output is not a terminal."""
-    return lines.columns() if sys.stdout.isatty() else None
+    return lines.columns() if lines.is_terminal else None
 
 
 def write_json(value: dict[str, Any]) -> None:

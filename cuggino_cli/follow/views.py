@@ -1,101 +1,136 @@
-"""The view of a coding loop and a watch: its lines, its conclusion, and its exit codes."""
+"""The views of followed runs: what each loop prints, its conclusion, and its exit code."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import ClassVar, Literal, TypeAlias, assert_never
 
-from cuggino_cli.follow.follower import Ending, exit_code_of
+from cuggino.config import LogLevel
+from cuggino.errors import (
+    AgentFailed,
+    BudgetExceeded,
+    ConfigError,
+    CugginoError,
+    Interrupted,
+    LlmSessionError,
+    LoopError,
+    NotLoggedIn,
+    QuotaExceeded,
+)
+from cuggino.events import (
+    DeliverEnded,
+    DeliverInstruction,
+    Event,
+    PlanBuildEnded,
+    RunOutcome,
+    RunResult,
+)
+from cuggino.git import BranchRefused
+from cuggino.prompts import PromptNotFound
+from cuggino.runs import RunState
 from cuggino_cli.follow.output import OutputOptions
+from cuggino_cli.screen.fragments import Fragment
+from cuggino_cli.screen.panel import DeliverStatus
+from cuggino_cli.screen.printers import DeliverPrinter, LoopPrinter, RunPrinter
+from cuggino_cli.screen.render import Printer
+from cuggino_cli.screen.status import RunStatus
+from cuggino_cli.screen.summary import summary_fragments
+from cuggino_cli.screen.terminal import Lines
 
-if TYPE_CHECKING:
-    from reactivex import Observable
-
-    from cuggino.events import Event, RunOutcome
-    from cuggino.runs import RunState
-    from cuggino_cli.screen.controls import Controls
-    from cuggino_cli.screen.terminal import Lines
-
-    Operator = Callable[[Observable[Any]], Observable[Any]]
+Kind: TypeAlias = Literal["run", "watch", "deliver", "loop"]
+"""The kind of a run, as journals name it."""
 
 
-class CodingView:
-    """A coding loop or a watch: its lines, then a summary.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """The end of a followed run."""
 
-    Args:
-        output: the output options of the command.
-        bell: whether the terminal's bell rings when a person is needed.
-        journaled: whether the run has a journal, so that it can be resumed.
-        hint: how to resume this run, in place of the general sentence.
-        kind: a run or a watch.
-        focus: what it works on, if that is known.
-    """
+    begun: bool
+    """True if the run has emitted anything."""
+    result: RunResult | None
+    """The last event, when it is a result."""
+    error: BaseException | None
+    """The error of the run, or the exception raised by a signal."""
+    seconds: float
+    """Seconds for which it was followed."""
 
-    quietly = False
-    acknowledgment = ""
+    @property
+    def is_reported(self) -> bool:
+        """Return whether the result reports the error too, so that it need not be printed again."""
+        return self.result is not None and self.result.is_resumable
 
-    def __init__(
-        self,
-        output: OutputOptions,
-        *,
-        bell: bool = True,
-        journaled: bool = True,
-        hint: str | None = None,
-        kind: Literal["run", "watch"] = "run",
-        focus: str = "",
-    ) -> None:
-        self.output = output
-        self.kind = kind
-        self.focus = focus
-        self._bell = bell
-        self._journaled = journaled
-        self._hint = hint
-        self._has_git = True
+    @property
+    def exit_code(self) -> int:
+        """Return the exit code of the result or, if the run failed, that of its error."""
+        result, error = self.result, self.error
+        failed = result is None or result.outcome == "failed" or isinstance(error, Interrupted)
+        if failed and isinstance(error, CugginoError):
+            return error.code
+        return result.exit_code if result is not None else 1
 
-    @functools.cached_property
-    def _run(self) -> RunState:
-        from cuggino.runs import RunState
 
-        return RunState(kind="" if self.kind == "run" else self.kind)
+@dataclass(kw_only=True)
+class View:
+    """A coding loop or a watch: its lines, then a summary. Those of other loops derive from it."""
 
-    def operator(self, controls: Controls, project: Path) -> Operator:
-        from cuggino_cli.screen.render import with_cli_output
+    output: OutputOptions
+    kind: Kind = "run"
+    focus: str = ""
+    """What the run works on, if that is known before it starts."""
+    bell: bool = True
+    """Ring the terminal's bell when a person is needed."""
+    stamps: bool = True
+    """Begin each line with its time."""
+    journaled: bool = True
+    """The run has a journal, so that it can be resumed."""
+    hint: str | None = None
+    """How to resume this run, in place of the general sentence."""
+    quietly: bool = False
+    """Draw nothing below the lines."""
+    acknowledgment: ClassVar[str] = ""
+    """The line of this loop for a first Ctrl-C, on standard output; empty for none."""
 
+    _run: RunState = field(default_factory=RunState, init=False)
+    _has_git: bool = field(default=True, init=False)
+
+    def printer(self, project: Path) -> Printer:
+        """Return what prints the events."""
+        return RunPrinter(project=str(project))
+
+    def status(self, project: Path) -> RunStatus:
+        """Return what is shown below the lines."""
         self._has_git = any((place / ".git").exists() for place in (project, *project.parents))
-        return with_cli_output(controls, project=str(project), bell=self._bell)
+        return RunStatus(project=str(project))
 
     def add(self, event: Event) -> None:
+        """Add the event to the state of the run."""
         self._run = self._run.add(event, at=datetime.now(UTC))
 
     def conclude(self, lines: Lines, ending: Ending) -> None:
         """Print the summary, if an iteration has begun."""
-        from cuggino_cli.screen.summary import summary_fragments
-
         run, error = self._run, ending.error
         if error is not None:
             run = run.ended(_outcome(error))
         if run.tally.rounds:
-            seconds = run.earlier + ending.seconds
             fragments = summary_fragments(
                 run,
-                duration_s=seconds,
-                hint=self._hint,
-                journaled=self._journaled,
+                duration_s=run.earlier + ending.seconds,
+                hint=self.hint,
+                journaled=self.journaled,
                 has_git=self._has_git,
             )
             lines.print(fragments)
 
     def exit_code(self, ending: Ending) -> int:
-        return exit_code_of(ending)
+        """Return the exit code of a run whose error, if any, need not be raised."""
+        return ending.exit_code
 
 
 def _outcome(error: BaseException) -> RunOutcome:
     """Return how a run ended that has no result, by its error."""
-    from cuggino.errors import BudgetExceeded, CugginoError, Interrupted, QuotaExceeded
-
     if not isinstance(error, Exception) or isinstance(error, Interrupted):
         return "interrupted"
     match error.code if isinstance(error, CugginoError) else 1:
@@ -105,3 +140,135 @@ def _outcome(error: BaseException) -> RunOutcome:
             return "quota"
         case _:
             return "failed"
+
+
+@dataclass(kw_only=True)
+class _ResumableView(View):
+    """A loop that sums up in its result; the last line shows how to resume it."""
+
+    compat: bool = False
+    """Print no time stamps, and return the exit codes of the original program."""
+    go_on: str = ""
+    """Instructions for resuming the run."""
+
+    def __post_init__(self) -> None:
+        self.stamps = not self.compat
+        self.quietly = self.quietly or self.output.quiet
+
+    def add(self, event: Event) -> None:
+        """Count nothing."""
+
+    def conclude(self, lines: Lines, ending: Ending) -> None:
+        """Print the hint of a reported error, and how to resume the run."""
+        result, error = ending.result, ending.error
+        if result is None and (error is None or isinstance(error, CugginoError)):
+            return
+        if not ending.begun or (result is not None and not result.is_resumable):
+            return
+        if result is not None and isinstance(error, CugginoError) and (hint := self._advice(error)):
+            lines.print([Fragment("plain", f"  {hint}")], is_complaint=True)
+        if self.go_on:
+            lines.print([Fragment("heading", self.go_on)])
+
+    def _advice(self, error: CugginoError) -> str | None:
+        return error.hint
+
+
+@dataclass(kw_only=True)
+class DeliverView(_ResumableView):
+    """A deliver loop."""
+
+    acknowledgment: ClassVar[str] = "Received SIGINT, stopping..."
+    """Autonoe's (AUT-243)."""
+    kind: Kind = "deliver"
+    opening: Iterable[str] = ()
+    instruction: Callable[[DeliverInstruction], str] | None = None
+    """Return the instruction of a session; if given, everything sent and received is printed."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.quietly = self.quietly or self.instruction is not None
+
+    def printer(self, project: Path) -> Printer:
+        return DeliverPrinter(
+            project=str(project),
+            opening=self.opening,
+            instruction=self.instruction,
+            words=not self.compat,
+        )
+
+    def status(self, project: Path) -> RunStatus:
+        return DeliverStatus(project=str(project))
+
+    def exit_code(self, ending: Ending) -> int:
+        """Return the exit code, with `compat` that of Autonoe."""
+        if self.compat and isinstance(ending.result, DeliverEnded):
+            return autonoe_code(ending.result)
+        return ending.exit_code
+
+
+def autonoe_code(end: DeliverEnded) -> int:
+    """Return Autonoe's exit code, which is 0 or 1 (AUT-244)."""
+    return 0 if end.outcome in ("approved", "interrupted", "max_iterations") else 1
+
+
+@dataclass(kw_only=True)
+class PlanBuildView(_ResumableView):
+    """A plan/build loop."""
+
+    kind: Kind = "loop"
+    stream: bool = True
+    log_level: LogLevel = "all"
+
+    def printer(self, project: Path) -> Printer:
+        return LoopPrinter(project=str(project), stream=self.stream, log_level=self.log_level)
+
+    def exit_code(self, ending: Ending) -> int:
+        """Return the exit code, with `compat` that of Lopen."""
+        if self.compat and isinstance(ending.result, PlanBuildEnded):
+            return lopen_code(ending.result, ending.error)
+        return ending.exit_code
+
+    def _advice(self, error: CugginoError) -> str | None:
+        """Return the hint, or where to list models if the agent does not know one (LOP-114)."""
+        if error.hint is None and "model" in error.message.lower():
+            return "see `cuggino loop configure --model`: names of models differ per agent"
+        return error.hint
+
+
+_AUTHENTICATION, _NETWORK, _AGENT, _CONFIGURATION = 3, 4, 5, 6
+"""Lopen's own exit codes, beside 0, 1 for general failures, and 2 for wrong usage (LOP-007)."""
+
+
+def lopen_code(end: PlanBuildEnded, error: BaseException | None = None) -> int:
+    """Return Lopen's exit code for the end of a run."""
+    match end.reason:
+        case "complete" | "planned" | "interrupted":
+            return 0
+        case "quota_exceeded" | "max_retries_exceeded":
+            return _AGENT
+        case "failed":
+            return lopen_error_code(error) if isinstance(error, CugginoError) else 1
+        case "max_iterations" | "budget_exceeded" | "stalled" | "blocked":
+            return 1
+        case _ as never:
+            assert_never(never)
+
+
+def lopen_error_code(error: CugginoError) -> int:
+    """Return Lopen's exit code for an error (LOP-006, LOP-007)."""
+    match error:
+        case LoopError(cause=cause) if cause is not None:
+            return lopen_error_code(cause)
+        case AgentFailed(reason="auth") | NotLoggedIn():
+            return _AUTHENTICATION
+        case AgentFailed(reason="connection"):
+            return _NETWORK
+        case LlmSessionError():
+            return _AGENT
+        case PromptNotFound() | BranchRefused():
+            return 1
+        case ConfigError():
+            return _CONFIGURATION
+        case _:
+            return 1

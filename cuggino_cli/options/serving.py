@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from cuggino_cli.follow.output import INTERRUPTED
 from cuggino_cli.screen import console
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _REFUSED = 2
-_INTERRUPTED = 130
 
 
 def serve_option(command: Command) -> Command:
@@ -48,7 +48,7 @@ def beside_page(run: Callable[[], int], folder: Path, *, serve: bool) -> int:
         if not console.on_terminal():
             return run()
         code = _code_of(run)
-        if code != _INTERRUPTED:
+        if code != INTERRUPTED:
             _stay(server)
         return code
 

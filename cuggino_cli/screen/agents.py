@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from cuggino.agents import Capabilities
 from cuggino.doctor import AgentReport
-from cuggino_cli.screen.columns import cut, padded, width
+from cuggino_cli.screen.columns import cut, width
 from cuggino_cli.screen.fragments import Fragment, Label, joined
+from cuggino_cli.screen.tables import GAP, Row, indented, table
 from cuggino_cli.screen.text import flat
 
-_GAP = "  "
 _LEAST_NOTE = 20
 """Columns for the note; with fewer, the table becomes a list."""
-_HEADS = ("AGENT", "VERSION", "GUARD", "MCP", "RESUME", "COST", "SANDBOX", "DELTAS")
+_HEADS = ("AGENT", "VERSION", "GUARD", "MCP", "RESUME", "COST", "SANDBOX", "DELTAS", "NOTE")
 _LABELS: dict[str, Label] = {
     "ready": "success",
     "missing": "caution",
@@ -36,23 +36,11 @@ def agents_fragments(looks: Sequence[AgentReport], *, columns: int | None) -> li
     Nothing is wider than `columns`; None, for a file or a pipe, means no limit. A star marks the
     agents of the project.
     """
-    cells = [_cells(look) for look in looks]
-    widths = [max(width(line[at]) for line in (_HEADS, *cells)) for at in range(len(_HEADS))]
-    taken = sum(widths) + len(_GAP) * len(widths)
-    if columns is not None and columns - taken < _LEAST_NOTE:
+    rows = [Row(_cells(look), _LABELS[look.state], _note(look)) for look in looks]
+    shown = table(_HEADS, rows, columns=columns, least=_LEAST_NOTE)
+    if shown is None and columns is not None:
         return joined(line for look in looks for line in _block(look, columns))
-    room = None if columns is None else columns - taken
-    lines = [[Fragment("prose", _GAP.join((*map(padded, _HEADS, widths), "NOTE")))]]
-    for look, line in zip(looks, cells, strict=True):
-        name, version, *rest = map(padded, line, widths)
-        lines.append(
-            [
-                Fragment("plain", name + _GAP),
-                Fragment(_LABELS[look.state], version),
-                Fragment("plain", _GAP + _GAP.join((*rest, cut(_note(look), room))).rstrip()),
-            ]
-        )
-    return joined(lines)
+    return shown or []
 
 
 def _cells(look: AgentReport) -> tuple[str, ...]:
@@ -60,7 +48,7 @@ def _cells(look: AgentReport) -> tuple[str, ...]:
     name = cut(flat(look.name), _LONGEST_NAME) + star
     version = flat(look.version or "") or _WORDS.get(look.state, "")
     if look.capabilities is None:
-        return (name, version, *["?"] * (len(_HEADS) - 2))
+        return (name, version, *["?"] * (len(_HEADS) - 3))
     return (name, version, *(word for _, word in _claims(look.capabilities, look)))
 
 
@@ -100,24 +88,12 @@ def _note(look: AgentReport) -> str:
 def _block(look: AgentReport, columns: int) -> Iterator[list[Fragment]]:
     """Yield the lines of an agent for a narrow terminal."""
     name, version, *_ = _cells(look)
-    room = columns - width(name + _GAP)
+    room = columns - width(name + GAP)
     first = [Fragment("plain", cut(name, columns))]
     if room > 1:
-        first += [Fragment("plain", _GAP), Fragment(_LABELS[look.state], cut(version, room))]
+        first += [Fragment("plain", GAP), Fragment(_LABELS[look.state], cut(version, room))]
     yield first
     claimed = look.capabilities
     words = [] if claimed is None else [f"{what} {word}" for what, word in _claims(claimed, look)]
-    yield from _wrapped([f"{word}," for word in words[:-1]] + words[-1:], columns)
-    yield from _wrapped(_note(look).split(" "), columns)
-
-
-def _wrapped(words: Sequence[str], columns: int) -> Iterator[list[Fragment]]:
-    """Wrap the words into indented lines; longer words are cut."""
-    line = ""
-    for word in filter(None, words):
-        if line and width(f"{_GAP}{line} {word}") >= columns:
-            yield [Fragment("prose", cut(_GAP + line, columns))]
-            line = ""
-        line += f" {word}" if line else word
-    if line:
-        yield [Fragment("prose", cut(_GAP + line, columns))]
+    yield from indented([f"{word}," for word in words[:-1]] + words[-1:], columns, "prose")
+    yield from indented(_note(look).split(" "), columns, "prose")

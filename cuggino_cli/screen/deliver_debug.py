@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import NamedTuple
 
 from pydantic import JsonValue
 
@@ -34,17 +33,12 @@ _OUTCOMES: dict[DeliverOutcome, str] = {
 }
 
 
-class Received(NamedTuple):
-    """An event of a session: its kind, in Autonoe's terms, and its text."""
-
-    kind: str
-    text: str
-
-
 def debug_line(event: Event) -> str | None:
     """Return `[Recv] <kind>: <event>`, cut after 200 characters; None if it is shown anyway."""
-    found = received(event)
-    return f"[Recv] {found.kind}: {clip(found.text, _LINE_LIMIT)}" if found else None
+    if (found := received(event)) is None:
+        return None
+    kind, text = found
+    return f"[Recv] {kind}: {clip(text, _LINE_LIMIT)}"
 
 
 def sent_line(instruction: str) -> str:
@@ -52,32 +46,34 @@ def sent_line(instruction: str) -> str:
     return f"[Send] {clip(instruction, _LINE_LIMIT)}"
 
 
-def received(event: Event) -> Received | None:
-    """Return the event as text; None for pings and events with a line of their own.
+def received(event: Event) -> tuple[str, str] | None:
+    """Return the event's kind, in Autonoe's terms, and its text.
+
+    None for pings and events with a line of their own.
 
     The loop reports the end of a session, because it knows the last message and the error.
     """
     match event:
         case AgentMessage(text=text):
-            return Received("stream_text", text)
+            return ("stream_text", text)
         case Thinking(text=text):
-            return Received("stream_thinking", f"[thinking] {clip(text, _LINE_LIMIT)}")
+            return ("stream_thinking", f"[thinking] {clip(text, _LINE_LIMIT)}")
         case ToolCall(name=name, input=tool_input):
             shown = f"[tool: {name}] {clip(_json(tool_input), _PART_LIMIT)}"
-            return Received("stream_tool_invocation", shown)
+            return ("stream_tool_invocation", shown)
         case ToolResult(output=output, is_error=is_error):
             label = "[result ERROR]" if is_error else "[result]"
-            return Received("stream_tool_response", f"{label} {clip(output, _PART_LIMIT)}")
+            return ("stream_tool_response", f"{label} {clip(output, _PART_LIMIT)}")
         case DeliverSessionEnded(outcome="error", message=message):
-            return Received("stream_error", f"[error] {message}")
+            return ("stream_error", f"[error] {message}")
         case DeliverSessionEnded():
-            return Received("stream_end", _ended(event))
+            return ("stream_end", _ended(event))
         case SystemMessage(text=text):
-            return Received("system", text)
+            return ("system", text)
         case UserMessage(text=text):
-            return Received("user", text)
+            return ("user", text)
         case UnknownEvent(tag=tag):
-            return Received(tag, "[unknown]")
+            return (tag, "[unknown]")
         case _:
             return None
 

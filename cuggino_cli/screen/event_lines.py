@@ -2,46 +2,34 @@
 
 from __future__ import annotations
 
-import os
 from datetime import datetime
 
 from cuggino.events import (
     AgentMessage,
+    DeliverablesListed,
+    DeliverSessionEnded,
     Event,
     GuardDenied,
     ImplementingStart,
+    JobsCounted,
     LlmTerminalMarkerEvent,
     MessageDelta,
-    PingEvent,
+    PlanBuildPhaseStarted,
     PlanningStart,
     QuotaWaiting,
     ReviewingStart,
     SessionEnded,
     StageCost,
-    SystemMessage,
-    Thinking,
     ToolCall,
     ToolResult,
-    UsageUpdate,
-    UserMessage,
 )
-from cuggino.runs.words import format_duration, tool_text, words
+from cuggino.runs.words import SILENT, format_duration, tool_text, words
 from cuggino_cli.screen.format import format_event
 from cuggino_cli.screen.fragments import Fragment, Verbosity
-from cuggino_cli.screen.partial import Partial, Printed
+from cuggino_cli.screen.messages import Partial
 from cuggino_cli.screen.text import clip, first_line
 
 _REASON = 200
-_HIDDEN = (MessageDelta, PingEvent, SystemMessage, Thinking, UsageUpdate, UserMessage)
-"""Frequent events that only `VERBOSE` shows."""
-
-
-def own_words(event: AgentMessage) -> list[Fragment] | None:
-    """Return the text of the agent itself, rather than of a sub-agent; None without any."""
-    text = event.text.strip("\n")
-    if event.parent_tool_use_id is not None or not text.strip():
-        return None
-    return [Fragment("plain", text)]
 
 
 class EventLines:
@@ -52,50 +40,60 @@ class EventLines:
 
     Args:
         project: the folder that paths are relative to.
+        messages: the least verbosity that shows the agent's messages.
     """
 
-    def __init__(self, *, project: str | os.PathLike[str] | None = None) -> None:
-        self._prefix = f"{os.fspath(project).rstrip('/')}/" if project else ""
+    def __init__(self, project: str = "", *, messages: Verbosity = Verbosity.NORMAL) -> None:
+        self._prefix = f"{project.rstrip('/')}/" if project else ""
+        self._messages = messages
         self._partial = Partial()
-        self._printed = Printed()
+        self._printed = ""
+        """The messages of the session that were printed, without spaces."""
         self._tools: dict[str, str] = {}
         """The names of running tool calls by id."""
         self._denied: set[str] = set()
+        self._last: dict[type[Event], Event] = {}
         self._waits = False
         self._stage = ""
         self._stage_began: datetime | None = None
+
+    def repeats(self, event: Event) -> bool:
+        """Return whether a wait, a list or a phase is only reported again; the status has it."""
+        if isinstance(event, SILENT):
+            return False
+        waited, self._waits = self._waits, isinstance(event, QuotaWaiting)
+        match event:
+            case QuotaWaiting():
+                return waited
+            case DeliverablesListed() | JobsCounted() | PlanBuildPhaseStarted():
+                before, self._last[type(event)] = self._last.get(type(event)), event
+                if isinstance(event, PlanBuildPhaseStarted):  # several agents verify
+                    is_same = isinstance(before, PlanBuildPhaseStarted) and before.phase == "verify"
+                    return is_same and event.phase == "verify"
+                return event == before
+            case _:
+                return False
 
     def fragments(
         self, event: Event, verbosity: Verbosity, *, at: datetime
     ) -> list[Fragment] | None:
         """Return the event as fragments; None shows nothing."""
-        if isinstance(event, _HIDDEN) and verbosity < Verbosity.VERBOSE:
-            return None
         match event:
             case ToolResult():
                 return self._result(event, verbosity)
             case ToolCall():
                 return self._call(event, verbosity)
-            case _:
-                waited, self._waits = self._waits, isinstance(event, QuotaWaiting)
-        match event:
             case AgentMessage() | MessageDelta():
-                return self._words(event, verbosity)
+                return self._message(event, verbosity)
             case LlmTerminalMarkerEvent():
                 return self._marker(event, verbosity, at)
-            case _ if waited and self._waits:
-                return None  # printed once; the status counts down
-            case _:
-                self._follow(event, at)
-        return format_event(self._printed.read(event), verbosity=verbosity)
-
-    def _follow(self, event: Event, at: datetime) -> None:
-        """Note the beginning and the end of stages and sessions."""
-        match event:
             case PlanningStart() | ImplementingStart() | ReviewingStart():
                 spoken = words(event)
                 self._stage = spoken.title if spoken is not None else ""
                 self._stage_began = at
+                self._printed = ""
+            case DeliverSessionEnded():
+                event = self.without_printed(event)
             case StageCost():
                 self._stage = ""
             case GuardDenied(tool_use_id=call):
@@ -105,8 +103,16 @@ class EventLines:
                 self._denied.clear()
             case _:
                 pass
+        return format_event(event, verbosity=verbosity)
 
-    def relative(self, text: str) -> str:
+    def without_printed(self, event: DeliverSessionEnded) -> DeliverSessionEnded:
+        """Return the end of a session without its last message, if that was printed."""
+        printed, self._printed = self._printed, ""
+        if event.outcome == "completed" and _dense(event.message) in printed:
+            return event.model_copy(update={"message": ""})
+        return event
+
+    def _relative(self, text: str) -> str:
         """Return the text with paths relative to the project."""
         return text.replace(self._prefix, "") if self._prefix else text
 
@@ -114,7 +120,7 @@ class EventLines:
         if verbosity < Verbosity.NORMAL:
             return None
         self._tools[event.id] = event.name
-        return [Fragment("tool", f"▶ {tool_text(event.name, event.input, self.relative)}")]
+        return [Fragment("tool", f"▶ {tool_text(event.name, event.input, self._relative)}")]
 
     def _result(self, event: ToolResult, verbosity: Verbosity) -> list[Fragment] | None:
         name = self._tools.pop(event.name, "")
@@ -125,23 +131,27 @@ class EventLines:
             return shown
         if shown is not None:
             return [Fragment("failure", f"✗ {name or 'tool'} failed\n"), *shown]
-        reason = clip(self.relative(first_line(event.output)), _REASON)
+        reason = clip(self._relative(first_line(event.output)), _REASON)
         return [
             Fragment("failure", f"✗ {name or 'tool'} failed"),
             Fragment("plain", f": {reason}" if reason else ""),
         ]
 
-    def _words(
+    def _message(
         self, event: AgentMessage | MessageDelta, verbosity: Verbosity
     ) -> list[Fragment] | None:
-        if isinstance(event, AgentMessage) and verbosity >= Verbosity.NORMAL:
-            self._printed.add(event)
+        """Return the message, with `VERBOSE` by lines as they arrive."""
+        if verbosity < self._messages:
+            return None
+        is_own = event.parent_tool_use_id is None
+        if isinstance(event, AgentMessage) and is_own:
+            self._printed += _dense(event.text)
         if verbosity >= Verbosity.VERBOSE:
             shown = self._partial.read(event)
             return None if shown is None else format_event(shown, verbosity=verbosity)
-        if verbosity < Verbosity.NORMAL or isinstance(event, MessageDelta):
+        if isinstance(event, MessageDelta) or not is_own or not event.text.strip():
             return None
-        return own_words(event)
+        return [Fragment("plain", event.text.strip("\n"))]
 
     def _marker(
         self, event: LlmTerminalMarkerEvent, verbosity: Verbosity, at: datetime
@@ -153,3 +163,7 @@ class EventLines:
             return shown
         seconds = (at - self._stage_began).total_seconds()
         return [Fragment("prose", f"[{stage}] {format_duration(seconds)}"), *shown]
+
+
+def _dense(text: str) -> str:
+    return "".join(text.split())

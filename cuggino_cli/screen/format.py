@@ -33,7 +33,7 @@ from cuggino.events import (
     WatchItemRetry,
     WatchSpecIssueWaiting,
 )
-from cuggino.runs.words import Least, Words, words
+from cuggino.runs.words import Words, words
 from cuggino_cli.screen.fragments import Fragment, Verbosity, joined
 from cuggino_cli.screen.text import clip, inert
 
@@ -41,11 +41,6 @@ _OUTPUT_LIMIT = 500
 _RESULT_LINES = 5
 _NUMBERS = tuple(f"{number:5}→" for number in range(1, _RESULT_LINES + 1))
 
-_LEAST: Final[dict[Least, Verbosity]] = {
-    "quiet": Verbosity.QUIET,
-    "normal": Verbosity.NORMAL,
-    "verbose": Verbosity.VERBOSE,
-}
 _BELOW_AN_EMPTY_LINE: Final = (
     *(IterationStart, PlanningStart, ImplementingStart, ReviewingStart),
     *(CommitPerformed, CommitFailed, NotInCommit, PushPerformed, PushFailed),
@@ -77,7 +72,7 @@ def lines_of(event: Event, verbosity: Verbosity) -> list[Words]:
     """Return the sentences of the event that this verbosity shows."""
     spoken = words(event)
     lines = spoken.lines if spoken is not None else ()
-    shown = [line for line in lines if verbosity >= _LEAST[line.verbosity]]
+    shown = [line for line in lines if verbosity >= Verbosity[line.verbosity.upper()]]
     if isinstance(event, DeliverEnded) and len(shown) > 2:
         shown.insert(-1, Words("", "", "plain"))  # the last line stands apart (AUT-244)
     return shown

@@ -76,7 +76,7 @@ def paint(fragments: Iterable[Fragment], *, color: bool, bell: bool | None = Non
 def _painted(fragment: Fragment) -> str:
     text = inert(fragment.text)
     opening = THEME[fragment.label]
-    return f"{opening}{text}{_RESET}" if opening else text
+    return f"{opening}{text}{_RESET}" if opening and text else text
 
 
 def joined(lines: Iterable[Iterable[Fragment]]) -> list[Fragment]:

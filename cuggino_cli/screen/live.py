@@ -32,7 +32,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 
 from cuggino_cli.screen.columns import cut
 from cuggino_cli.screen.fragments import Fragment, paint
-from cuggino_cli.screen.terminal import PlainLines, Status
+from cuggino_cli.screen.terminal import Lines, Status
 from cuggino_cli.screen.text import flat, inert
 from cuggino_cli.screen.tty import KeysInput, Mode
 
@@ -63,35 +63,39 @@ class KeyActions:
     """`p`, `q` or `v` was pressed."""
     steer: Callable[[str], None]
     """A message for the agent was entered."""
-    can_steer: Callable[[], bool] = lambda: True
 
 
-class LiveScreen:
+class LiveScreen(Lines):
     """Lines above a status area.
 
-    Printing only queues; a thread draws. If that thread ends, for whatever reason, lines are
-    printed by `plain`.
+    Printing only queues; a thread draws. If that thread ends, for whatever reason, the lines are
+    plain.
 
     Args:
-        plain: prints the lines where no status area can be drawn.
+        plain: the lines of the terminal.
         clock: the current time.
         stdin: the keyboard; None without one.
         actions: what its keys do.
-        env: the environment.
+        term: the kind of the terminal.
     """
-
-    is_terminal = True
 
     def __init__(
         self,
-        plain: PlainLines,
+        plain: Lines,
         *,
         clock: Callable[[], datetime],
         stdin: TextIO | None,
         actions: KeyActions | None,
         term: str | None = None,
     ) -> None:
-        self._plain = plain
+        super().__init__(
+            plain.stream,
+            color=plain.color,
+            bell=plain.bell,
+            is_terminal=True,
+            errors=plain.errors,
+            error_color=plain.error_color,
+        )
         self._clock = clock
         self._stdin = stdin if actions is not None and stdin is not None else None
         self._actions = actions
@@ -109,7 +113,6 @@ class LiveScreen:
         self._is_parked = False
         self._is_asking = False
         self._drawn_rows = 0
-        self._printed = 0
         self._started = threading.Event()
         self._resume: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -125,22 +128,16 @@ class LiveScreen:
     def is_live(self) -> bool:
         return not self._is_over
 
-    def columns(self) -> int:
-        return self._plain.columns()
-
-    def height(self) -> int:
-        return self._plain.height()
-
     def print(self, fragments: Iterable[Fragment], *, is_complaint: bool = False) -> None:
-        if is_complaint and not self._shares_terminal_with_errors():
-            self._plain.complain(fragments)
+        if is_complaint and not self.complains_on_stream():
+            self.complain(fragments)
             return
         self.end_line()
-        self._queue(paint(fragments, color=self._plain.color, bell=self._plain.bell) + "\n")
+        self._queue(paint(fragments, color=self.color, bell=self.bell) + "\n")
 
     def append(self, fragments: Iterable[Fragment]) -> None:
         lines, newline, self._tail = (
-            self._tail + paint(fragments, color=self._plain.color, bell=False)
+            self._tail + paint(fragments, color=self.color, bell=False)
         ).rpartition("\n")
         if newline:
             self._queue(lines + newline)
@@ -175,7 +172,7 @@ class LiveScreen:
                 text = ""
         if text:
             self._print_rest()
-            self._plain.write(text)
+            self.write(text)
         else:
             self._wake()
 
@@ -208,11 +205,7 @@ class LiveScreen:
     def _print_rest(self) -> None:
         """Print what the thread has not come to draw."""
         if text := self._take():
-            self._plain.write(text)
-
-    def _shares_terminal_with_errors(self) -> bool:
-        """Return whether standard error is the terminal of the lines."""
-        return self._plain.complains_on_stream()
+            self.write(text)
 
     # The course, in the main thread
 
@@ -293,7 +286,7 @@ class LiveScreen:
         problem = self.problem
         if problem is not None and not isinstance(problem, OSError | EOFError):
             text = f"cuggino: the status area has ended: {type(problem).__name__}: {problem}"
-            self._plain.complain([Fragment("warning", text)])
+            self.complain([Fragment("warning", text)])
 
     def _failed(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """End the thread after an error in one of its callbacks."""
@@ -304,7 +297,7 @@ class LiveScreen:
                 self._app.exit(exception=error)
 
     async def _draw(self) -> None:
-        self._mode = Mode(self._stdin or self._plain.stream)
+        self._mode = Mode(self._stdin or self.stream)
         self._app = app = self._application()
         self._resume = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -330,9 +323,9 @@ class LiveScreen:
 
     def _application(self) -> Application[None]:
         output = Vt100_Output.from_pty(
-            self._plain.stream,
+            self.stream,
             term=self._term,
-            default_color_depth=None if self._plain.color else ColorDepth.DEPTH_1_BIT,
+            default_color_depth=None if self.color else ColorDepth.DEPTH_1_BIT,
         )
         output.enable_cpr = False  # its answers would come as keys
         is_asking = Condition(lambda: self._is_asking)
@@ -387,9 +380,8 @@ class LiveScreen:
 
         @bindings.add("s", filter=~is_asking)
         def _open(event: KeyPressEvent) -> None:
-            if actions.can_steer():
-                self._is_asking = True
-                event.app.layout.focus(self._prompt)
+            self._is_asking = True
+            event.app.layout.focus(self._prompt)
 
         @bindings.add("enter", filter=is_asking)
         def _enter(event: KeyPressEvent) -> None:
@@ -431,7 +423,7 @@ class LiveScreen:
             rows.append(cut(flat(_plain_text(self._tail))[-size.columns + 2 :], size.columns))
         if status is not None and size.rows > 1:
             drawn = status.rows(self._clock(), columns=size.columns, height=size.rows)
-            rows += [paint(row, color=self._plain.color, bell=False) for row in drawn]
+            rows += [paint(row, color=self.color, bell=False) for row in drawn]
         self._note_height(len(rows))
         return to_formatted_text(ANSI("\n".join(rows)))
 
@@ -467,7 +459,6 @@ class LiveScreen:
         if not text or app is None:
             return
         output, renderer = self._output, app.renderer
-        self._printed += text.count("\n")
         if not app.is_running or self._is_parked:
             output.write_raw(text)
             output.flush()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from itertools import groupby
+from types import MappingProxyType
 
 from cuggino.events import shown_state
 from cuggino.runs import LastRun, ProjectStatus, RunState, Waiting, cost_of, money, window_text
@@ -12,7 +13,7 @@ from cuggino.runs.words import format_duration, sent_back_text
 from cuggino_cli.screen.columns import cut
 from cuggino_cli.screen.fragments import Fragment, Label, joined
 from cuggino_cli.screen.runs import STATES
-from cuggino_cli.screen.status import usual_end_text
+from cuggino_cli.screen.status import counted_of, free_text, tool_words, usual_end_text
 from cuggino_cli.screen.text import flat, inert
 
 _NAMES = 11
@@ -40,7 +41,7 @@ def status_fragments(
     elif status.last is not None:
         lines += [_fact(fact, columns) for fact in _last(status.last, status.at)]
     if page is not None:
-        lines.append([Fragment("prose", f"  {'Page':<{_NAMES}}"), Fragment("plain", page)])
+        lines.append(_fact(("Page", page), columns))
     if status.waiting:
         lines += [[], [Fragment("heading", "Waiting for you")]]
         lines += [_waiting(one, columns) for one in status.waiting[:_MOST_WAITING]]
@@ -62,34 +63,33 @@ def _headline(status: ProjectStatus) -> list[Fragment]:
     return [Fragment("heading", f"{what}: "), Fragment(label, word), Fragment("plain", rest)]
 
 
+_STATES: Mapping[str, tuple[Label, str]] = MappingProxyType(
+    {
+        "paused": ("caution", "paused"),
+        "pausing": ("caution", "pausing after this stage"),
+        "stopping": ("caution", "stopping after this stage"),
+        "idle": ("progress", "waiting for work"),
+        "ended": ("progress", "ending"),
+        "working": ("progress", "running"),
+    }
+)
+
+
 def _word(activity: RunState | None, *, is_anything_open: bool) -> tuple[Label, str]:
-    match activity.state if activity is not None else "working":
-        case "paused":
-            return "caution", "paused"
-        case "pausing":
-            return "caution", "pausing after this stage"
-        case "stopping":
-            return "caution", "stopping after this stage"
-        case "waiting" if activity is not None and activity.wait is not None:
-            return "warning", "waiting"
-        case "waiting" if is_anything_open:
-            return "caution", "waiting for you"
-        case "waiting":  # settled, which a watch notices soon
-            return "progress", "resuming shortly"
-        case "idle":
-            return "progress", "waiting for work"
-        case "ended":
-            return "progress", "ending"
-        case _:
-            return "progress", "running"
+    if activity is None or activity.state != "waiting":
+        return _STATES[activity.state if activity is not None else "working"]
+    if activity.wait is not None:
+        return "warning", "waiting"
+    # Without an open question it was settled, which a watch notices soon.
+    return ("caution", "waiting for you") if is_anything_open else ("progress", "resuming shortly")
 
 
 def _running(activity: RunState, status: ProjectStatus) -> Iterator[Fact]:
     now = status.at
     if activity.item:
-        place = f"{activity.position} of {activity.total}: " if activity.position else ""
+        place = counted_of(activity.position, activity.total)
         name = f" ({activity.item})" if activity.title not in ("", activity.item) else ""
-        yield "Item", f"{place}{activity.title or activity.item}{name}"
+        yield "Item", f"{place}{': ' if place else ''}{activity.title or activity.item}{name}"
         if issue := status.issues.get(activity.item):
             yield "Issue", issue
     elif activity.focus:
@@ -100,14 +100,13 @@ def _running(activity: RunState, status: ProjectStatus) -> Iterator[Fact]:
         how_long = f", for {_ago(since, now)}" if since is not None else ""
         yield "Stage", f"{activity.role}{_task(activity)}{how_long}"
     if activity.iteration:
-        limit = f" of {activity.max_iterations}" if activity.max_iterations else ""
-        yield "Iteration", f"{activity.iteration}{limit}"
+        yield "Iteration", counted_of(activity.iteration, activity.max_iterations)
     if activity.goals:
         yield "Goals", f"{activity.goals_met} of {activity.goals}"
     if activity.agent:
         yield "Agent", " ".join(filter(None, (activity.agent, activity.model)))
     if (tool := activity.tool) is not None:
-        yield "Tool", f"{tool.name} {tool.target}".rstrip() + f", for {_ago(tool.since, now)}"
+        yield "Tool", f"{tool_words(activity, '')}, for {_ago(tool.since, now)}"
     if activity.words:
         yield "Says", activity.words
     if (wait := activity.wait) is not None:
@@ -155,8 +154,8 @@ def _workers(activity: RunState) -> Iterator[Fact]:
     workers = activity.workers
     if workers is None:
         return
-    free = f"{sum(one.free for one in workers)} of {sum(one.places for one in workers)}"
-    yield "Cluster", f"{len(workers)} workers, {free} places free" if workers else "no workers"
+    count = f"{len(workers)} workers, " if workers else ""
+    yield "Cluster", f"{count}{free_text(activity)}"
     for worker in workers[:_MOST_WORKERS]:
         taken = (
             f"{name} {worker.used.get(name, 0):g} of {amount:g} used"
@@ -195,9 +194,8 @@ def _item(item: RunState, status: ProjectStatus) -> str:
     if item.cost_usd is not None:
         facts.append(cost_of(item, digits=2))
     facts += [f"message queued: {text}" for text in item.steering]
-    if (tool := item.tool) is not None:
-        target = tool.target.replace(f"{item.folder}/", "") if item.folder else tool.target
-        facts.append(f"{tool.name} {target}".rstrip())
+    if item.tool is not None:
+        facts.append(tool_words(item, item.folder))
     if issue := status.issues.get(item.item):
         facts.append(issue)
     return f"{item.title or item.item}: {'; '.join(facts)}"
@@ -206,9 +204,8 @@ def _item(item: RunState, status: ProjectStatus) -> str:
 def _task(activity: RunState) -> str:
     if not activity.task:
         return ""
-    count = f" of {len(activity.tasks)}" if activity.tasks else ""
     title = f" ({activity.task_title})" if activity.task_title else ""
-    return f", task {activity.task}{count}{title}"
+    return f", task {counted_of(activity.task, len(activity.tasks))}{title}"
 
 
 def _cost(activity: RunState) -> Iterator[Fact]:
@@ -253,19 +250,22 @@ def _last(last: LastRun, now: datetime) -> Iterator[Fact]:
 
 def _fact(fact: Fact, columns: int | None) -> list[Fragment]:
     name, text = fact
-    room = _LONGEST if columns is None else max(columns - _NAMES - 3, 10)
-    keeps = name in ("Resume it", "Run", "Last")  # which are there to be copied
-    shown = inert(flat(text)) if keeps else cut(inert(flat(text)), room)
-    return [Fragment("prose", f"  {name:<{_NAMES}}"), Fragment("plain", shown)]
+    keeps = name in ("Resume it", "Run", "Last", "Page")  # which are there to be copied
+    return _line("prose", name, text, None if keeps else _room(columns))
 
 
 def _waiting(waiting: Waiting, columns: int | None) -> list[Fragment]:
     text = ": ".join(filter(None, (waiting.name, waiting.title)))
-    room = _LONGEST if columns is None else max(columns - _NAMES - 3, 10)
-    return [
-        Fragment("caution", f"  {waiting.kind:<{_NAMES}}"),
-        Fragment("plain", cut(inert(flat(text)), room)),
-    ]
+    return _line("caution", waiting.kind, text, _room(columns))
+
+
+def _room(columns: int | None) -> int:
+    return _LONGEST if columns is None else max(columns - _NAMES - 3, 10)
+
+
+def _line(label: Label, name: str, text: str, room: int | None) -> list[Fragment]:
+    shown = cut(inert(flat(text)), room)
+    return [Fragment(label, f"  {name:<{_NAMES}}"), Fragment("plain", shown)]
 
 
 def _ago(since: datetime, now: datetime) -> str:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import JsonValue
 
@@ -14,15 +12,19 @@ from cuggino.runs import (
     DeliverableCourse,
     DeliveredSession,
     Delivery,
-    RunState,
+    RecordedRun,
     StageTry,
+    UnreadableRun,
+    Waiting,
     cost_of,
     title_of,
 )
 from cuggino.runs.words import format_duration
+from cuggino_cli.screen import tables
 from cuggino_cli.screen.columns import cut, padded, width
 from cuggino_cli.screen.fragments import Fragment, Label, joined
 from cuggino_cli.screen.summary import passed_text
+from cuggino_cli.screen.tables import GAP
 from cuggino_cli.screen.text import first_line, flat, inert
 
 STATES: dict[str, tuple[Label, str]] = {
@@ -45,98 +47,101 @@ STATES: dict[str, tuple[Label, str]] = {
 }
 """Label and name of each state; those that begin with `all` belong to `deliver`."""
 
-_GAP = "  "
+_HEADS = ("ID", "STATE", "STARTED", "TIME", "ITER", "COST", "AGENT", "WAITS", "FOCUS")
+_WAITS = {"spec-issue": "a question"}
+"""What waits for the user, where its kind is not the word for it."""
 _LEAST_FOCUS = 10
 """Columns for the focus; with fewer, the table becomes a list."""
 _LONGEST_AGENT = 20
 _INDENT = 13
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One run in the table; None means unknown."""
-
-    id: str
-    state: str
-    started: datetime | None = None
-    seconds: float | None = None
-    iterations: int | None = None
-    cost: str = ""
-    agent: str = ""
-    focus: str = ""
-    """The title of what it works on; for an unreadable journal, the error."""
-    waits: str = ""
-    """What waits for the user because of it."""
-
-
-def runs_fragments(rows: Sequence[Row], *, columns: int | None) -> list[Fragment]:
-    """Return a table with a row for each run, or a list on a narrow terminal.
-
-    Nothing is wider than `columns`; None, for a file or a pipe, means no limit.
-    """
-    cells = [_cells(row) for row in rows]
-    heads: tuple[str, ...] = ("ID", "STATE", "STARTED", "TIME", "ITER", "COST", "AGENT", "WAITS")
-    if not any(row.waits for row in rows):
-        heads, cells = heads[:-1], [line[:-1] for line in cells]
-    widths = [max(width(line[at]) for line in (heads, *cells)) for at in range(len(heads))]
-    taken = sum(widths) + len(_GAP) * len(widths)
-    if columns is not None and columns - taken < _LEAST_FOCUS:
+def runs_fragments(rows: Sequence[tables.Row], *, columns: int | None) -> list[Fragment]:
+    """Return a table with a row for each run, or a list on a narrow terminal."""
+    heads = [*_HEADS]
+    if not any(row.cells[-1] for row in rows):  # nothing waits for the user
+        heads.remove("WAITS")
+        rows = [row._replace(cells=row.cells[:-1]) for row in rows]
+    shown = tables.table(heads, rows, columns=columns, least=_LEAST_FOCUS)
+    if shown is None and columns is not None:
         return joined(line for row in rows for line in _block(row, columns))
-    room = None if columns is None else columns - taken
-    lines = [[Fragment("prose", _GAP.join((*map(padded, heads, widths), "FOCUS")))]]
-    for row, line in zip(rows, cells, strict=True):
-        first, state, *rest = map(padded, line, widths)
-        focus = cut(flat(row.focus), room)
-        lines.append(
-            [
-                Fragment("plain", first + _GAP),
-                Fragment(STATES[row.state][0], state),
-                Fragment("plain", _GAP + _GAP.join((*rest, focus)).rstrip()),
-            ]
-        )
-    return joined(lines)
+    return shown or []
 
 
-def run_fragments(
-    started: RunStarted,
-    *,
-    state: str,
-    at: datetime,
-    totals: RunResumed,
-    run: RunState,
-    message: str,
-    hint: str | None,
-    columns: int | None,
-    delivery: Delivery | None = None,
-) -> list[Fragment]:
+def run_rows(
+    runs: Sequence[RecordedRun | UnreadableRun], waits: Mapping[str, Waiting]
+) -> list[tables.Row]:
+    """Return the rows of runs, newest first; `waits` has what waits for the user by run id."""
+    of_items: dict[str, list[str]] = {}
+    for run in reversed(runs):
+        if isinstance(run, RecordedRun) and run.started.item:
+            of_items.setdefault(run.started.item, []).append(run.id)
+    again = {
+        run_id: f" (run {number} of {len(ids)})"
+        for ids in of_items.values()
+        if len(ids) > 1
+        for number, run_id in enumerate(ids, 1)
+    }
+    return [_row(run, again.get(run.id, ""), waits.get(run.id)) for run in runs]
+
+
+def _row(run: RecordedRun | UnreadableRun, again: str, waits: Waiting | None) -> tables.Row:
+    """Return the row of a run: its facts, and its focus or the error of its journal."""
+    if isinstance(run, UnreadableRun):
+        label, word = STATES["unreadable"]
+        unknown = [""] * (len(_HEADS) - 3)
+        return tables.Row((flat(run.short_id), word, *unknown), label, flat(run.error.message))
+    started, totals, delivery = run.started, run.totals, run.delivery
+    focus = title_of(started.focus or "") or _item_name(started)
+    if delivery is not None:
+        focus = _delivery_focus(delivery, started)
+    label, word = STATES[_state(run)]
+    cells = (
+        flat(run.short_id),
+        word,
+        f"{run.digest.began.astimezone():%m-%d %H:%M}",
+        format_duration(totals.duration),
+        str(totals.rounds or ("" if started.kind == "watch" else 0)),
+        cost_of(totals),
+        cut(flat(started.agent), _LONGEST_AGENT + 1),
+        "" if waits is None else _WAITS.get(waits.kind, waits.kind),
+    )
+    text = f"{focus}{again}" if focus else f"({started.command}{_slots(started)})"
+    return tables.Row(cells, label, flat(text))
+
+
+def run_fragments(run: RecordedRun, *, columns: int | None) -> list[Fragment]:
     """Return the page about one run: its facts, its stages, how to resume it.
 
-    `at` is its start, `message` its error, `run` its state. Finished stages are shown if their
-    outcome is an event; the others are internal steps. A `delivery` shows sessions and deliverables
-    instead.
+    Finished stages are shown if their outcome is an event; the others are internal steps. A
+    delivery shows sessions and deliverables instead.
     """
+    delivery, state = run.delivery, _state(run)
     label, word = STATES[state]
-    lines = [[Fragment("heading", f"Run {started.run_id} "), Fragment(label, word)]]
-    counts = _counts(totals) if delivery is None else delivery_counts(delivery)
-    if started.kind == "watch":
-        counts = watch_counts(run, totals)
-    for name, text in _facts(started, at, totals, message, counts):
+    lines = [[Fragment("heading", f"Run {run.started.run_id} "), Fragment(label, word)]]
+    for name, text in _facts(run):
         indented = inert(text.strip()).replace("\n", "\n" + " " * _INDENT)
         lines.append([Fragment("prose", f"  {name:<11}"), Fragment("plain", indented)])
-    listed = [
-        stage
-        for stage in run.stages.last_tries
-        if stage.ending != "finished" or _is_event(stage.outcome)
-    ]
     if delivery is not None:
-        lines += delivery_lines(delivery, is_running=state == "running", columns=columns)
-    elif listed:
-        lines += [[], [Fragment("heading", "Stages")]]
-        first = max(width(flat(stage.stage)) for stage in listed)
-        lines += [_stage(stage, first, state, columns) for stage in listed]
-    if hint:
+        lines += _delivery_lines(delivery, is_running=state == "running", columns=columns)
+    else:
+        stages = [
+            stage
+            for stage in run.folded.stages.last_tries
+            if stage.ending != "finished" or _is_event(stage.outcome)
+        ]
+        if stages:
+            lines += [[], [Fragment("heading", "Stages")]]
+        first = max((width(flat(stage.stage)) for stage in stages), default=0)
+        lines += [_stage(stage, first, state, columns) for stage in stages]
+    if hint := resume_hint(run):
         lines += [[], [Fragment("heading", f"{'Next':<{_INDENT}}"), Fragment("plain", hint)]]
     return joined(lines)
+
+
+def resume_hint(run: RecordedRun) -> str | None:
+    """Return how to resume the run, if it can be."""
+    return f"resume it: {run.resume_command}" if run.resume_command else None
 
 
 def outcome_text(outcome: JsonValue) -> str:
@@ -158,67 +163,48 @@ def outcome_text(outcome: JsonValue) -> str:
             return json.dumps(outcome, ensure_ascii=False)
 
 
-def item_name(started: RunStarted) -> str:
+def _item_name(started: RunStarted) -> str:
     """Return the backlog item of the run without the digest of its content, or ""."""
     item = started.item or ""
     return item.rpartition(" ")[0] or item
 
 
-def slots_of(started: RunStarted) -> str:
+def _slots(started: RunStarted) -> str:
     """Return `, 3 slots` for a watch with several, or ""."""
     slots = started.options.get("slots") if started.kind == "watch" else None
     return f", {slots} slots" if isinstance(slots, int) and slots > 1 else ""
 
 
-def _cells(row: Row) -> tuple[str, ...]:
-    return (
-        flat(row.id),
-        STATES[row.state][1],
-        "" if row.started is None else f"{row.started.astimezone():%m-%d %H:%M}",
-        "" if row.seconds is None else format_duration(row.seconds),
-        "" if row.iterations is None else str(row.iterations),
-        row.cost,
-        cut(flat(row.agent), _LONGEST_AGENT + 1),
-        row.waits,
-    )
-
-
-def _block(row: Row, columns: int) -> Iterator[list[Fragment]]:
+def _block(row: tables.Row, columns: int) -> Iterator[list[Fragment]]:
     """Yield the lines of a run for a narrow terminal."""
-    run_id, state, *rest = _cells(row)
-    yield [Fragment("plain", f"{run_id}{_GAP}"), Fragment(STATES[row.state][0], state)]
-    if row.iterations is not None:
-        rest[2] += " iteration" + ("" if row.iterations == 1 else "s")
-    line = ""
-    for cell in filter(None, rest):
-        if line and width(line + _GAP + cell) + len(_GAP) >= columns:
-            yield [Fragment("plain", _GAP + line)]
-            line = ""
-        line += _GAP + cell if line else cell
-    if line:
-        yield [Fragment("plain", _GAP + cut(line, columns - len(_GAP)))]
-    if row.focus:
-        yield [Fragment("plain", _GAP + cut(flat(row.focus), columns - len(_GAP)))]
+    run_id, state, started, took, iterations, *rest = row.cells
+    yield [Fragment("plain", f"{run_id}{GAP}"), Fragment(row.label, state)]
+    if iterations:
+        iterations += " iteration" + ("" if iterations == "1" else "s")
+    words = (started, took, iterations, *rest)
+    yield from tables.indented(words, columns, "plain", gap=GAP)
+    if row.text:
+        yield [Fragment("plain", GAP + cut(row.text, columns - len(GAP)))]
 
 
-def _facts(
-    started: RunStarted,
-    at: datetime,
-    totals: RunResumed,
-    message: str,
-    counts: Iterable[tuple[str, str]],
-) -> Iterator[tuple[str, str]]:
-    if message:
-        yield "Problem", message
-    yield "Command", f"{started.command}{slots_of(started)}"
+def _facts(run: RecordedRun) -> Iterator[tuple[str, str]]:
+    started, totals = run.started, run.totals
+    if run.message:
+        yield "Problem", run.message
+    yield "Command", f"{started.command}{_slots(started)}"
     if started.focus:
         yield "Focus", title_of(started.focus)
     if started.item:
-        yield "Item", item_name(started)
+        yield "Item", _item_name(started)
     yield "Agent", started.agent or "unknown"
-    yield "Started", f"{at.astimezone():%Y-%m-%d %H:%M:%S}"
+    yield "Started", f"{run.digest.began.astimezone():%Y-%m-%d %H:%M:%S}"
     yield "Duration", format_duration(totals.duration)
-    yield from counts
+    if started.kind == "watch":
+        yield from _watch_counts(run)
+    elif run.delivery is not None:
+        yield from _delivery_counts(run.delivery)
+    else:
+        yield from _counts(totals)
     if totals.cost_usd is not None:
         yield "Cost", cost_of(totals)
     if totals.usage is not None:
@@ -236,14 +222,15 @@ def _counts(totals: RunResumed) -> Iterator[tuple[str, str]]:
         yield "", f"{commit} {subject}"
 
 
-def watch_counts(run: RunState, totals: RunResumed) -> Iterator[tuple[str, str]]:
+def _watch_counts(run: RecordedRun) -> Iterator[tuple[str, str]]:
     """Yield the facts of a watch; iterations and commits are those of its items' own runs."""
-    yield "Items", f"{run.done} completed" + (f", {run.parked} parked" if run.parked else "")
-    landed, returns = len(run.landings), run.sent_back_count
+    state = run.folded
+    yield "Items", f"{state.done} completed" + (f", {state.parked} parked" if state.parked else "")
+    landed, returns = len(state.landings), state.sent_back_count
     if landed or returns:
         yield "Landed", f"{landed}" + (f", {returns} sent back" if returns else "")
-    if totals.rounds:  # in journals of older versions
-        yield from _counts(totals)
+    if run.totals.rounds:  # in journals of older versions
+        yield from _counts(run.totals)
 
 
 def _stage(row: StageTry, first: int, state: str, columns: int | None) -> list[Fragment]:
@@ -278,15 +265,15 @@ _STATUSES: Mapping[DeliverStatus, Label] = {
 }
 
 
-def delivery_state(state: str, delivery: Delivery | None) -> str:
+def _state(run: RecordedRun) -> str:
     """Return the state to show: for `deliver` the reason of its end."""
-    ended = delivery.ended if delivery is not None else None
+    state, ended = run.shown_state, run.delivery.ended if run.delivery is not None else None
     if ended is not None and state in ("approved", "ended") and ended.reason.startswith("all_"):
         return ended.reason
     return state
 
 
-def delivery_focus(delivery: Delivery, started: RunStarted) -> str:
+def _delivery_focus(delivery: Delivery, started: RunStarted) -> str:
     """Return the progress of the run for the focus column, or "" if unknown."""
     listed = delivery.listed
     if listed is None or not listed.deliverables:
@@ -297,7 +284,7 @@ def delivery_focus(delivery: Delivery, started: RunStarted) -> str:
     return f"{listed.passed}/{total} deliverables passed"
 
 
-def delivery_counts(delivery: Delivery) -> Iterator[tuple[str, str]]:
+def _delivery_counts(delivery: Delivery) -> Iterator[tuple[str, str]]:
     """Yield the facts in the place of iterations, tasks and commits."""
     failed = f" ({delivery.failures} failed)" if delivery.failures else ""
     yield "Sessions", f"{len(delivery.sessions)}{failed}"
@@ -309,7 +296,7 @@ def delivery_counts(delivery: Delivery) -> Iterator[tuple[str, str]]:
         yield "Verified", f"{delivery.listed.verified} deliverables"
 
 
-def delivery_lines(
+def _delivery_lines(
     delivery: Delivery, *, is_running: bool, columns: int | None
 ) -> Iterator[list[Fragment]]:
     """Yield the deliverables and the sessions, a line each, below their headings."""

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from cuggino_cli.screen.columns import width
 from cuggino_cli.screen.fragments import Fragment
+from cuggino_cli.screen.terminal import Lines
 from cuggino_cli.screen.text import inert
 
 _LEAST = 20
@@ -21,33 +22,26 @@ class Stamps:
     no line is empty, as in other log files; a line that is meant to be empty stays so.
     """
 
-    def __init__(self, *, on_terminal: bool) -> None:
-        self._on_terminal = on_terminal
-        self._form = "%H:%M:%S " if on_terminal else "%Y-%m-%d %H:%M:%S "
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+        self._on_terminal = lines.is_terminal
+        self._form = "%H:%M:%S " if self._on_terminal else "%Y-%m-%d %H:%M:%S "
 
-    def text(self, at: datetime) -> str:
+    def _text(self, at: datetime) -> str:
         """Return the stamp in local time, with a space."""
         return _formatted(self._form, int(at.timestamp()))
 
     def mark(self, at: datetime, *, is_first: bool) -> Fragment:
-        """Return what precedes a line of a text: the first one or another one."""
-        stamp = self.text(at)
-        is_shown = is_first or not self._on_terminal
-        return Fragment("prose", stamp if is_shown else " " * len(stamp))
+        """Return what precedes a line of a text on a terminal: the first one or another one."""
+        stamp = self._text(at)
+        return Fragment("prose", stamp if is_first else " " * len(stamp))
 
     def stamped(
-        self, fragments: Iterable[Fragment], at: datetime, *, columns: int | None = None
+        self, fragments: Iterable[Fragment], at: datetime, slot: str = ""
     ) -> list[Fragment]:
-        """Return the fragments behind a stamp, wrapped at words to a number of columns."""
-        return self.behind(self.text(at), fragments, columns=columns)
-
-    def behind(
-        self, stamp: str, fragments: Iterable[Fragment], *, columns: int | None = None
-    ) -> list[Fragment]:
-        """Return the fragments behind the text of a stamp, as `stamped`."""
+        """Return the fragments behind a stamp and `slot`, on a terminal wrapped at words."""
+        stamp = self._text(at) + slot
         given = list(fragments)
-        if not self._on_terminal and len(given) == 1 and "\n" not in given[0].text:
-            return [Fragment("prose", stamp), *given] if given[0].text else given
         if not any(text.strip("\n") for _, text in given):
             return given
         if not self._on_terminal:
@@ -56,8 +50,8 @@ class Stamps:
         while given and given[0].text == "\n" and given[0].label == "plain":
             head.append(given.pop(0))
         indent = "\n" + " " * width(stamp)
-        room = None if columns is None else columns - width(stamp) - 1
-        if room is not None and room >= _LEAST:
+        room = self._lines.columns() - width(stamp) - 1
+        if room >= _LEAST:
             given = list(_laid_out(_without_end(given), room))
         body = [Fragment(label, text.replace("\n", indent)) for label, text in _without_end(given)]
         return [*head, Fragment("prose", stamp), *body]
@@ -65,15 +59,12 @@ class Stamps:
 
 def _without_end(fragments: list[Fragment]) -> list[Fragment]:
     """Return the fragments without newlines at the end."""
-    while fragments and fragments[-1].label != "bell":
-        label, text = fragments[-1]
-        kept = text.rstrip("\n")
-        if kept == text:
-            break
-        fragments = fragments[:-1] + ([Fragment(label, kept)] if kept else [])
-        if kept:
-            break
-    return fragments
+    kept = list(fragments)
+    while kept and kept[-1].label != "bell":
+        label, text = kept.pop()
+        if text := text.rstrip("\n"):
+            return [*kept, Fragment(label, text)]
+    return kept
 
 
 def _logged(given: list[Fragment], stamp: str) -> list[Fragment]:

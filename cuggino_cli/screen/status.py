@@ -11,7 +11,7 @@ from typing import Self
 from cuggino.events import Event
 from cuggino.runs import RunState, Wait, cost_of, money
 from cuggino.runs.words import format_duration
-from cuggino_cli.screen.columns import cut, fit, padded, width
+from cuggino_cli.screen.columns import cut, padded, width
 from cuggino_cli.screen.fragments import Fragment, Label
 from cuggino_cli.screen.text import first_line, flat, inert
 
@@ -61,22 +61,10 @@ def usual_end_text(activity: RunState, now: datetime) -> str:
     return f"usually ends at {local:%H:%M}" + ("" if is_today else f" on {local:%Y-%m-%d}")
 
 
-def spinner_line(
-    index: int, elapsed_s: float, *, columns: int | None, left_s: float | None = None
-) -> str:
-    """Return `⠹ Working... (12s)`, with the time from one second on (CUG-134).
-
-    With `left_s` it is `⠹ Waiting... (2h 5m left)`. The line is cut short of the last column.
-    """
-    frame = _FRAMES[index % len(_FRAMES)]
-    if left_s is not None:
-        return _fitted(f"{frame} Waiting... ({format_duration(max(left_s, 0))} left)", columns)
+def spinner_line(index: int, elapsed_s: float) -> str:
+    """Return `⠹ Working... (12s)`, with the time from one second on (CUG-134)."""
     time = f" ({format_duration(elapsed_s)})" if abs(elapsed_s) >= 1 else ""
-    return _fitted(f"{frame} Working...{time}", columns)
-
-
-def _fitted(text: str, columns: int | None) -> str:
-    return text if columns is None else fit(text, columns)
+    return f"{_FRAMES[index % len(_FRAMES)]} Working...{time}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +107,8 @@ class RunStatus:
         working = f"{len(activity.at_work)} at work" if activity.at_work else "working"
         words = [activity.state if activity.state != "working" else role_text(activity) or working]
         if activity.item:
-            words.append(" ".join(filter(None, (_position(activity, "/"), activity.title))))
+            place = counted_of(activity.position, activity.total, "/")
+            words.append(" ".join(filter(None, (place, activity.title))))
         if activity.cost_usd is not None:
             words.append(cost_of(activity, digits=2))
         return "cuggino: " + ", ".join(flat(word) for word in words)
@@ -189,8 +178,7 @@ def _slot_cells(item: RunState, columns: int) -> list[str]:
     if item.returns:
         stage = f"{stage} ↩{item.returns}"
     if item.iteration and not is_landing and columns >= _SHORT:
-        of = f"/{item.max_iterations}" if item.max_iterations else ""
-        stage = f"{item.iteration}{of} {stage}"
+        stage = f"{counted_of(item.iteration, item.max_iterations, '/')} {stage}"
     model = _model(item) if columns >= _MEDIUM and not is_landing else []
     words = " ".join(model if columns >= _WIDE else model[-1:])
     stage = stage if columns >= _NARROW else ""
@@ -213,7 +201,7 @@ def doing_text(status: RunStatus, item: RunState, now: datetime, *, short: bool)
         return "paused"
     if item.tool is None:
         return "…"
-    words = flat(item.tool.name) if short else _tool_words(item, item.folder or status.project)
+    words = flat(item.tool.name) if short else tool_words(item, item.folder or status.project)
     return f"▶ {words}"
 
 
@@ -263,9 +251,9 @@ def wait_text(wait: Wait, now: datetime, *, short: bool) -> str:
         limit = f" ({_LIMITS.get(wait.limit, flat(wait.limit))})" if wait.limit else ""
         return f"⏳ Usage limit{limit} · resumes at {at}, in {format_duration(left)}"
     what = _WAITS.get(wait.reason, flat(wait.reason).replace("_", " "))
-    attempt = f"retry {wait.attempt}" if wait.attempt else "again"
-    of = f" of {wait.max_attempts}" if wait.attempt and wait.max_attempts else ""
-    return f"⏳ {what} · {attempt}{of} in {format_duration(left)}"
+    attempt = counted_of(wait.attempt, wait.max_attempts)
+    again = f"retry {attempt}" if attempt else "again"
+    return f"⏳ {what} · {again} in {format_duration(left)}"
 
 
 def _place(activity: RunState, columns: int) -> Row:
@@ -277,14 +265,14 @@ def _place(activity: RunState, columns: int) -> Row:
     short = columns < _SHORT
     item = activity.title or first_line(activity.focus)
     name = cut(flat(item), max(columns // 3, 12)) if item else ""
-    where = _position(activity, "/" if short else " of ")
+    where = counted_of(activity.position, activity.total, "/" if short else " of ")
     if name and where:
         name = f"{where}{' ' if short else ': '}{name}"
     lap = ""
     if activity.iteration:
-        of = f"/{activity.max_iterations}" if activity.max_iterations else ""
+        lap = counted_of(activity.iteration, activity.max_iterations, "/")
         unit = "session" if activity.kind == "deliver" else "iteration"
-        lap = f"{activity.iteration}{of}" if short else f"{unit} {activity.iteration}{of}"
+        lap = lap if short else f"{unit} {lap}"
     goals = f"{activity.goals_met}/{activity.goals} done" if activity.goals else ""
     model = _model(activity)
     parts = [
@@ -295,16 +283,13 @@ def _place(activity: RunState, columns: int) -> Row:
         [role_text(activity)],
         [" ".join(model), model[-1], ""] if model else [""],
     ]
-    steps = [0] * len(parts)
     for shrunk in _SHRINKING:
-        chosen = [part[step] for part, step in zip(parts, steps, strict=True)]
-        if width(_BETWEEN.join(filter(None, chosen))) <= room:
+        if width(_BETWEEN.join(part[0] for part in parts if part[0])) <= room:
             break
-        steps[shrunk] = min(steps[shrunk] + 1, len(parts[shrunk]) - 1)
-    chosen = [part[step] for part, step in zip(parts, steps, strict=True)]
+        parts[shrunk] = parts[shrunk][1:] or parts[shrunk]
     labels: list[Label] = ["heading", "plain", "plain", "plain", "plain", "prose"]
     row: Row = []
-    for text, label in zip(chosen, labels, strict=True):
+    for (text, *_), label in zip(parts, labels, strict=True):
         if text:
             row += [Fragment("prose", _BETWEEN)] if row else []
             row.append(Fragment(label, text))
@@ -321,8 +306,7 @@ def _task(activity: RunState) -> list[str]:
     """Return the task in words, from the longest to none."""
     if not activity.task or activity.role != "implementing":
         return ["", "", "", ""]
-    of = f" of {len(activity.tasks)}" if activity.tasks else ""
-    number = f"task {activity.task}{of}"
+    number = f"task {counted_of(activity.task, len(activity.tasks))}"
     title = flat(activity.task_title)
     return [
         f"{number}: {title}" if title else number,
@@ -337,11 +321,9 @@ def role_text(activity: RunState) -> str:
     return flat(_ROLES.get(activity.role, activity.role))
 
 
-def _position(activity: RunState, of: str) -> str:
-    if not activity.position:
-        return ""
-    total = f"{of}{activity.total}" if activity.total else ""
-    return f"{activity.position}{total}"
+def counted_of(count: int, total: int | None, of: str = " of ") -> str:
+    """Return `2 of 5`, `2` if the total is unknown, or "" for none."""
+    return f"{count}{of}{total}" if count and total else str(count or "")
 
 
 def _model(activity: RunState) -> list[str]:
@@ -357,15 +339,15 @@ def _tool_row(status: RunStatus, now: datetime, columns: int) -> Row:
             return []
         silent = (now - (status.seen or now)).total_seconds()
         index = int(now.timestamp() * _FRAMES_PER_S)
-        return [Fragment("plain", spinner_line(index, silent, columns=None))]
+        return [Fragment("plain", spinner_line(index, silent))]
     since = f"  {format_duration((now - tool.since).total_seconds())}"
     others = f" +{len(activity.tools) - 1}" if len(activity.tools) > 1 else ""
-    words = f"▶ {_tool_words(activity, status.project)}"
+    words = f"▶ {tool_words(activity, status.project)}"
     head = cut(words, max(columns - len(since) - len(others), 4))
     return [Fragment("tool", head), Fragment("prose", others), Fragment("plain", since)]
 
 
-def _tool_words(activity: RunState, project: str) -> str:
+def tool_words(activity: RunState, project: str) -> str:
     """Return name and target of the running tool, with paths relative to the project."""
     tool = activity.tool
     assert tool is not None
@@ -416,7 +398,7 @@ def _total_texts(status: RunStatus, now: datetime) -> list[str]:
     to_land = ", ".join(f"{len(items)} {word}" for items, word in waits if items)
     fewer = activity.active_slots < activity.slots
     slots = f"{activity.active_slots} of {activity.slots} slots" if fewer else ""
-    many = ", ".join(filter(None, (done, to_land, queued, slots, _free(activity))))
+    many = ", ".join(filter(None, (done, to_land, queued, slots, free_text(activity))))
     done = ", ".join(filter(None, (done, to_land)))
     usual = usual_end_text(activity, now)
     variants = (
@@ -432,13 +414,11 @@ def _total_texts(status: RunStatus, now: datetime) -> list[str]:
     return [_BETWEEN.join(filter(None, variant)) for variant in variants]
 
 
-def _free(activity: RunState) -> str:
+def free_text(activity: RunState) -> str:
     """Return the free places of the cluster, or ""."""
     workers = activity.workers
-    if workers is None:
-        return ""
     if not workers:
-        return "no workers"
+        return "" if workers is None else "no workers"
     return f"{sum(one.free for one in workers)} of {sum(one.places for one in workers)} places free"
 
 

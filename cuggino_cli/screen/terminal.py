@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Literal, Protocol, TextIO
 
@@ -15,8 +15,7 @@ from cuggino_cli.screen.fragments import Fragment, paint
 ColorMode = Literal["auto", "always", "never"]
 
 _SIMPLE = frozenset({"dumb", "unknown"})
-_FALLBACK_COLUMNS = 80
-_FALLBACK_ROWS = 24
+_FALLBACK = os.terminal_size((80, 24))
 
 
 def choose_color(mode: ColorMode, stream: TextIO, env: Mapping[str, str]) -> bool:
@@ -39,30 +38,6 @@ def choose_live(stream: TextIO, env: Mapping[str, str]) -> bool:
     return stream.isatty() and env.get("TERM") not in _SIMPLE
 
 
-def columns_of(stream: TextIO) -> Callable[[], int]:
-    """Return a function for the stream's current width; 80 if unknown."""
-
-    def columns() -> int:
-        try:
-            return os.get_terminal_size(stream.fileno()).columns or _FALLBACK_COLUMNS
-        except (OSError, ValueError):
-            return _FALLBACK_COLUMNS
-
-    return columns
-
-
-def rows_of(stream: TextIO) -> Callable[[], int]:
-    """Return a function for the stream's current height; 24 if unknown."""
-
-    def height() -> int:
-        try:
-            return os.get_terminal_size(stream.fileno()).lines or _FALLBACK_ROWS
-        except (OSError, ValueError):
-            return _FALLBACK_ROWS
-
-    return height
-
-
 class Status(Protocol):
     """What the status area shows; an immutable value."""
 
@@ -73,41 +48,8 @@ class Status(Protocol):
         """Return the title of the terminal."""
 
 
-class Lines(Protocol):
-    """The output of a run: permanent lines and, on a terminal, a status area below them."""
-
-    @property
-    def is_live(self) -> bool:
-        """Return whether a status area is drawn."""
-
-    @property
-    def is_terminal(self) -> bool:
-        """Return whether the lines are printed on a terminal, rather than to a file or a pipe."""
-
-    def columns(self) -> int:
-        """Return the current width."""
-
-    def height(self) -> int:
-        """Return the current height."""
-
-    def print(self, fragments: Iterable[Fragment], *, is_complaint: bool = False) -> None:
-        """Print the fragments on a line of their own; a complaint goes to standard error."""
-
-    def append(self, fragments: Iterable[Fragment]) -> None:
-        """Append the fragments to the current line; call `end_line` at the end."""
-
-    def end_line(self) -> None:
-        """End the current line, if it has begun."""
-
-    def at_once(self) -> AbstractContextManager[None]:
-        """Write the output of the block at once."""
-
-    def show(self, status: Status | None) -> None:
-        """Show this status from now on; None shows none."""
-
-
-class PlainLines:
-    """Lines without a status area, for files, pipes and simple terminals.
+class Lines:
+    """The output of a run: permanent lines; `LiveScreen` has a status area below them.
 
     Without `color` and `bell` the only control characters written are newline and tab. Output is
     not buffered. A closed reader raises BrokenPipeError.
@@ -116,14 +58,10 @@ class PlainLines:
         stream: the output.
         color: color the lines.
         bell: ring the bell.
-        is_terminal: whether the stream is a terminal.
-        columns: the current width, called each time so that a resize is followed.
-        height: the current height, likewise.
+        is_terminal: whether the stream is a terminal, rather than a file or a pipe.
         errors: the output for errors; None for `stream`.
         error_color: color the lines on `errors`.
     """
-
-    is_live = False
 
     def __init__(
         self,
@@ -132,8 +70,6 @@ class PlainLines:
         color: bool,
         bell: bool = False,
         is_terminal: bool = False,
-        columns: Callable[[], int] = lambda: _FALLBACK_COLUMNS,
-        height: Callable[[], int] = lambda: _FALLBACK_ROWS,
         errors: TextIO | None = None,
         error_color: bool = False,
     ) -> None:
@@ -141,57 +77,72 @@ class PlainLines:
         self.color = color
         self.bell = bell
         self.is_terminal = is_terminal
-        self._columns = columns
-        self._height = height
-        self._errors = errors
-        self._error_color = error_color
+        self.errors = errors
+        self.error_color = error_color
         self._held: list[str] | None = None
         """The output that is written when a block of `at_once` is left."""
         self._is_unfinished = False
         """The last line has no newline yet."""
 
+    @property
+    def is_live(self) -> bool:
+        """Return whether a status area is drawn."""
+        return False
+
     def columns(self) -> int:
-        return self._columns()
+        """Return the current width; 80 if unknown."""
+        return self._size().columns or _FALLBACK.columns
 
     def height(self) -> int:
-        return self._height()
+        """Return the current height; 24 if unknown."""
+        return self._size().lines or _FALLBACK.lines
+
+    def _size(self) -> os.terminal_size:
+        try:
+            return os.get_terminal_size(self.stream.fileno())
+        except (OSError, ValueError):
+            return _FALLBACK
 
     def print(self, fragments: Iterable[Fragment], *, is_complaint: bool = False) -> None:
+        """Print the fragments on a line of their own; a complaint goes to standard error."""
         self.end_line()
-        if is_complaint and self._errors is not None:
+        if is_complaint and self.errors is not None:
             self.complain(fragments)
         else:
             self.write(paint(fragments, color=self.color, bell=self.bell) + "\n")
 
     def complains_on_stream(self) -> bool:
         """Return whether complaints appear where the lines do."""
-        if self._errors is None:
+        if self.errors is None:
             return True
         try:
-            one, other = (os.fstat(stream.fileno()) for stream in (self.stream, self._errors))
+            one, other = (os.fstat(stream.fileno()) for stream in (self.stream, self.errors))
         except (OSError, ValueError):
             return False
-        return self._errors.isatty() and one.st_rdev == other.st_rdev
+        return self.errors.isatty() and one.st_rdev == other.st_rdev
 
     def complain(self, fragments: Iterable[Fragment]) -> None:
         """Print the fragments on standard error."""
-        errors = self._errors or self.stream
-        text = paint(fragments, color=self._error_color, bell=self.bell)
+        errors = self.errors or self.stream
+        text = paint(fragments, color=self.error_color, bell=self.bell)
         self._write(errors, f"{text}\n")
 
     def append(self, fragments: Iterable[Fragment]) -> None:
+        """Append the fragments to the current line; call `end_line` at the end."""
         text = paint(fragments, color=self.color, bell=self.bell)
         if text:
             self.write(text)
             self._is_unfinished = bool(text.strip("\a")) and not text.endswith("\n")
 
     def end_line(self) -> None:
+        """End the current line, if it has begun."""
         if self._is_unfinished:
             self._is_unfinished = False
             self.write("\n")
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
+        """Write the output of the block at once."""
         if self._held is not None:
             yield
             return
@@ -204,7 +155,7 @@ class PlainLines:
                 self.write("".join(held))
 
     def show(self, status: Status | None) -> None:
-        """Show nothing."""
+        """Show this status below the lines from now on, where there is room; None shows none."""
 
     def write(self, text: str) -> None:
         """Write painted text to the output."""
@@ -227,16 +178,14 @@ class PlainLines:
         stream.flush()
 
 
-def standard_lines(color: ColorMode) -> PlainLines:
+def standard_lines(color: ColorMode) -> Lines:
     """Return the lines on standard output; complaints go to standard error."""
     errors: TextIO | None = sys.stderr  # None when there is none
-    return PlainLines(
+    return Lines(
         sys.stdout,
         color=choose_color(color, sys.stdout, os.environ),
         bell=choose_interactive(sys.stdout, os.environ),
         is_terminal=sys.stdout.isatty(),
-        columns=columns_of(sys.stdout),
-        height=rows_of(sys.stdout),
         errors=errors,
         error_color=errors is not None and choose_color(color, errors, os.environ),
     )

@@ -7,16 +7,18 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
+from typing import TextIO
 
+from reactivex import operators as ops
 from reactivex.disposable import SerialDisposable
 
 from cuggino.errors import CugginoError, StorageError
 from cuggino.runs import RecordedRun, Runs, follow
 from cuggino.storage import Issue, Workspace
-from cuggino_cli.follow.journals import printed
+from cuggino_cli.follow.journals import printed, timed
 from cuggino_cli.screen.controls import Controls
 from cuggino_cli.screen.fragments import Fragment, Label, Verbosity
-from cuggino_cli.screen.terminal import PlainLines
+from cuggino_cli.screen.terminal import Lines
 from cuggino_cli.screen.text import flat
 from cuggino_cli.top.rows import Key, Subject
 
@@ -54,7 +56,7 @@ class Inside:
     def open(self, subject: Subject, columns: Callable[[], int]) -> None:
         """Show the lines of a row from now on."""
         self._lines = kept = _Kept(self._changed)
-        lines = PlainLines(kept, color=self._color, is_terminal=True, columns=columns)
+        lines = _Lines(kept, columns, color=self._color)
 
         def note(text: str, label: Label = "prose") -> None:
             lines.print([Fragment(label, text)])
@@ -73,7 +75,13 @@ class Inside:
         entries = follow(
             project, journal, on_lost=lambda: note("It was killed; waiting until it is resumed")
         )
-        self._following.disposable = printed(entries, controls, folder).subscribe(
+        lines_of_run = printed(
+            entries.pipe(ops.map(timed)),
+            controls,
+            project=folder,
+            kind=lambda: state.kind if state is not None else "run",
+        )
+        self._following.disposable = lines_of_run.subscribe(
             on_error=lambda error: note(flat(str(error)), "problem"),
             on_completed=lambda: note("It has ended."),
         )
@@ -81,6 +89,17 @@ class Inside:
     def close(self) -> None:
         """End following."""
         self._following.disposable = None
+
+
+class _Lines(Lines):
+    """Lines as wide as the screen that shows them."""
+
+    def __init__(self, kept: TextIO, width: Callable[[], int], *, color: bool) -> None:
+        super().__init__(kept, color=color, is_terminal=True)
+        self._width = width
+
+    def columns(self) -> int:
+        return self._width()
 
 
 class _Kept(io.StringIO):

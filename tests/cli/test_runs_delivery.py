@@ -190,6 +190,8 @@ def test_how_to_resume(project: Path, capsys: pytest.CaptureFixture[str], workfl
     assert "  1  " in shown
     assert shown.rpartition("Sessions")[2].partition("\n\n")[0].endswith("interrupted")
     assert output_of(capsys, "runs", "replay", run.run_id).endswith(f"\nNext: {hint}")
+    assert 130 == main(["follow", run.run_id])
+    assert capsys.readouterr().out.endswith(f"\nNext: {hint}")
     last = [turn(leaves=DONE)]
     if workflow == "sync":
         last.append(turn(verifies=[*DONE]))

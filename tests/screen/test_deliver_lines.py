@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +13,20 @@ from cuggino.domain.deliverable_tools import TOOLS_OF, agent_tool
 from cuggino.prompts.deliver import choose_instruction, is_planning, load_instruction
 from cuggino.prompts.overriding import RUN
 from cuggino.runs.words import Words, full_duration, quota_wait_words
-from cuggino_cli.follow.resumable import autonoe_code
-from cuggino_cli.screen.deliver_screen import Piece, Wording, activity_line
+from cuggino_cli.follow.views import autonoe_code
 from cuggino_cli.screen.format import fragments_of, lines_of
 from cuggino_cli.screen.fragments import Fragment, Verbosity, paint
+from cuggino_cli.screen.panel import activity_line
+from cuggino_cli.screen.printers import COMPLAINTS, DeliverPrinter
 from tests.vectors import not_followed, rows
+
+from .live_lines import Bench
 
 Row = dict[str, Any]
 
 ROWS = {row["id"]: row for row in rows("autonoe_misc")}
 NOT_FOLLOWED = not_followed("autonoe_misc")
 _OUTCOMES = {"quota_exceeded": "quota", "budget_exceeded": "budget", "max_iterations": "max_turns"}
-
-
-COMPLAINTS = ("warning", "error")
 
 
 def line(tone: Any, text: str) -> Words:
@@ -116,7 +117,7 @@ def _answer(row: Row, folder: Path) -> Row:
             styled = fragments_of(line(given["level"], given["message"]))
             if given["level"] == "debug":
                 styled = [Fragment("debug", f"[debug] {given['message']}")]
-            stream = "stderr" if Piece(styled).is_complaint else "stdout"
+            stream = "stderr" if given["level"] in COMPLAINTS else "stdout"
             return {"stream": stream, "text": paint(styled, color=True)}
         case "activity_line":
             activity = f"Running {given['tool']}" if given["tool"] else given["activity"].title()
@@ -193,21 +194,17 @@ def test_session_lines_at_every_verbosity(expected: list[Words], event: ev.Deliv
 @pytest.mark.parametrize("words", [True, False])
 def test_final_message_is_printed_once(verbosity: Verbosity, words: bool) -> None:
     """The agent's final message follows its session, unless it was already printed."""
-    wording = Wording(verbosity, words=words)
     said = ev.AgentMessage(text="All\ndone.")
     end = ev.DeliverSessionEnded(session=1, outcome="completed", message="All\ndone.", cost_usd=1)
-    pieces = [piece for event in (said, end) for piece in wording.pieces(event)]
-    texts = [paint(piece.fragments, color=False) for piece in pieces]
+    texts = Bench(partial(DeliverPrinter, words=words), verbosity=verbosity).show(said, end)
     took = "Session 1: cost=$1.0000, duration=0s"
-    assert texts == ([took] if verbosity == Verbosity.QUIET else ["All\ndone.", took])
+    assert texts == ([took] if verbosity == Verbosity.QUIET else ["All", "done.", took])
 
 
 def test_a_message_that_was_not_printed() -> None:
     """A result that the agent reported without writing it as a message is printed."""
-    wording = Wording(Verbosity.NORMAL, words=True)
     end = ev.DeliverSessionEnded(session=1, outcome="completed", message="All done.")
-    first, _ = wording.pieces(end)
-    assert paint(first.fragments, color=False) == "All done."
+    assert "All done." == Bench(DeliverPrinter).show(end)[0]
 
 
 @pytest.mark.parametrize(

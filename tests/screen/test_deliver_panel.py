@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from cuggino import events as ev
-from cuggino_cli.screen.deliver_screen import Panel, activity_line, list_lines, waiting_line
 from cuggino_cli.screen.fragments import paint
+from cuggino_cli.screen.panel import Panel, activity_line, list_lines, waiting_line
 
 from .samples import sample
 
@@ -135,15 +135,15 @@ def test_activity_without_tools() -> None:
 )
 def test_activity_line_follows_the_agent(expected: str, events: list[ev.Event]) -> None:
     """The last line follows the agent; its time is the session's."""
-    panel = Panel(since=NOW)
+    panel = Panel()
     for event in events:
         panel = panel.add(event, NOW)
-    (line,) = panel.lines(NOW + timedelta(seconds=5), height=24)
+    (line,) = panel.lines(NOW + timedelta(seconds=5), height=24, began=NOW)
     assert expected == paint(line, color=False)
 
 
 def test_session_time_starts_with_the_session() -> None:
     """A later session counts its own time."""
-    panel = Panel(since=NOW).add(sample(ev.DeliverSessionStarted), NOW + timedelta(seconds=60))
-    (line,) = panel.lines(NOW + timedelta(seconds=72), height=24)
+    panel = Panel().add(sample(ev.DeliverSessionStarted), NOW + timedelta(seconds=60))
+    (line,) = panel.lines(NOW + timedelta(seconds=72), height=24, began=NOW)
     assert "⚡ 12s Thinking..." == paint(line, color=False)

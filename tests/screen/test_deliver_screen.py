@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import io
+from functools import partial
 from typing import Any
 
-import pytest
 from hypothesis import given, strategies as st
-from reactivex import Subject
-from reactivex.testing import TestScheduler
 
 from cuggino import events as ev
 from cuggino_cli.screen.columns import width
-from cuggino_cli.screen.deliver_screen import Wording, with_deliver_output
 from cuggino_cli.screen.fragments import Verbosity
+from cuggino_cli.screen.panel import DeliverStatus
+from cuggino_cli.screen.printers import DeliverPrinter
 
-from .live_lines import StatusLines, controls_on, now_of, plain_on
-from .screen import Screen
+from . import live_lines
 
 STARTED = ev.DeliverSessionStarted(session=1, instruction="coding")
 WARNING = ev.DeliverWarning(message="look out")
@@ -34,51 +32,27 @@ def listed(*descriptions: str) -> ev.DeliverablesListed:
 TWO = listed("a login", "a logout")
 
 
-class Bench:
-    """One subscription on a screen of 60 columns and 24 rows, in virtual seconds."""
+class Bench(live_lines.Bench):
+    """One subscription to a deliver loop."""
 
     def __init__(
         self,
         *,
-        interactive: bool = True,
+        live: bool = True,
         verbosity: Verbosity = Verbosity.NORMAL,
         errors: io.StringIO | None = None,
-        **wording: Any,
+        **options: Any,
     ) -> None:
-        self.clock = TestScheduler()
-        self.screen = Screen(60)
-        self.source: Subject[ev.DeliverStreamEvent] = Subject()
-        self.ends: list[Exception | None] = []
-        errors = self.screen if errors is None else errors
-        self.lines = (
-            StatusLines(self.screen, errors=errors)
-            if interactive
-            else plain_on(self.screen, errors=errors)
-        )
-        self.controls = controls_on(self.lines, verbosity)
-        output = with_deliver_output(self.controls, Wording(verbosity, **wording), stamps=False)
-        self.subscription = self.source.pipe(output).subscribe(
-            on_error=self.ends.append,
-            on_completed=lambda: self.ends.append(None),
-            scheduler=self.clock,
-        )
-
-    def say(self, *events: ev.DeliverStreamEvent) -> None:
-        for event in events:
-            self.source.on_next(event)
+        printer = partial(DeliverPrinter, **options)
+        status = DeliverStatus()
+        super().__init__(printer, live=live, verbosity=verbosity, errors=errors, status=status)
 
     def seen_at(self, second: float) -> list[str]:
         """Return the visible lines at that time, without the row of the totals."""
-        self.clock.advance_to(second)
-        return self.seen()
+        return [*self.show(), *self.rows_at(second)[:-1]]
 
     def seen(self) -> list[str]:
-        rows = self.lines.rows(now_of(self.clock)) if isinstance(self.lines, StatusLines) else []
-        return [*filter(None, self.screen.visible()), *rows[:-1]]
-
-    def scheduled(self) -> int:
-        """Return the number of pending actions."""
-        return sum(not item.is_cancelled() for item, _ in self.clock._queue.items)
+        return self.seen_at(self.clock.clock)
 
 
 def test_list_stays_below_the_lines() -> None:
@@ -91,34 +65,6 @@ def test_list_stays_below_the_lines() -> None:
     bench.say(CALL)
     expected = ["Session 1 started", "▶ Bash: ls", *below, "⚡ 5s Running Bash... (1 tool)"]
     assert expected == bench.seen()
-
-
-def test_totals_are_the_last_row() -> None:
-    """The last row has the time and the cost of the run."""
-    bench = Bench()
-    bench.say(TWO, STARTED, ev.SessionEnded(outcome="completed", cost_usd=0.25))
-    assert isinstance(bench.lines, StatusLines)
-    bench.clock.advance_to(65)
-    assert "1m 5s · $0.25" == bench.lines.rows(now_of(bench.clock))[-1].strip()
-
-
-@pytest.mark.parametrize("end", ["complete", "error", "dispose"])
-def test_list_is_erased_at_the_end(end: str) -> None:
-    """However the run ends, only its lines are left and nothing stays scheduled."""
-    bench = Bench()
-    bench.say(TWO, STARTED)
-    assert "⚡ 3s Thinking..." == bench.seen_at(3.15)[-1]
-    error = RuntimeError("broken")
-    match end:
-        case "complete":
-            bench.source.on_completed()
-        case "error":
-            bench.source.on_error(error)
-        case _:
-            bench.subscription.dispose()
-    assert ["Session 1 started"] == bench.seen_at(60)
-    assert (0, []) == (bench.scheduled(), bench.source.observers)
-    assert {"complete": [None], "error": [error], "dispose": []}[end] == bench.ends
 
 
 def test_rows_are_cut_to_the_terminal() -> None:
@@ -155,7 +101,7 @@ def test_warnings_are_printed_above_the_list() -> None:
 def test_warnings_go_to_standard_error() -> None:
     """Warnings, errors and policy violations do not go to standard output."""
     errors = io.StringIO()
-    bench = Bench(interactive=False, errors=errors)
+    bench = Bench(live=False, errors=errors)
     limit = ev.RateLimited(status="allowed_warning")
     failed = ev.DeliverSessionEnded(session=1, outcome="error", message="lost")
     bench.say(STARTED, WARNING, limit, failed, ev.DeliverEnded(reason="quota_exceeded"))
@@ -171,23 +117,6 @@ def test_warnings_go_to_standard_error() -> None:
         "Overall: 0 session(s), 0/0 deliverables passed, cost=$0.0000, duration=0s",
         "",
     ] == bench.screen.getvalue().splitlines()
-
-
-def test_pipe_gets_only_lines() -> None:
-    """A pipe gets only lines, and nothing is scheduled."""
-    bench = Bench(interactive=False)
-    bench.say(TWO, STARTED, CALL)
-    assert (0, "Session 1 started\n▶ Bash: ls\n") == (bench.scheduled(), bench.screen.getvalue())
-
-
-def test_list_does_not_return_after_an_interrupt() -> None:
-    """After Ctrl-C lines are still printed, but the list does not come back."""
-    bench = Bench()
-    bench.say(TWO, STARTED)
-    bench.controls.be_still()
-    assert ["Session 1 started"] == bench.seen_at(3)
-    bench.say(WARNING)
-    assert ["Session 1 started", "look out"] == bench.seen_at(6)
 
 
 def test_wait_counts_down_below_the_lines() -> None:
@@ -207,20 +136,9 @@ def test_wait_counts_down_below_the_lines() -> None:
     assert [*lines, "[Agent] Resuming after 1m 1s", "⚡ 1m Thinking..."] == bench.seen_at(60.99)
 
 
-def test_loop_lines_are_not_repeated() -> None:
-    """Session ends, limits and stalls appear only in the loop's own lines."""
-    bench = Bench(interactive=False)
-    bench.say(
-        ev.SessionEnded(outcome="quota"),
-        ev.RateLimited(status="rejected"),
-        ev.NoProgress(kind="unchanged", agents=3, action="stop"),
-    )
-    assert "" == bench.screen.getvalue()
-
-
 def test_verbose_prints_each_change_of_deliverables() -> None:
     """With `--verbose` each change of the deliverables is printed, also without a live list."""
-    bench = Bench(interactive=False, verbosity=Verbosity.VERBOSE)
+    bench = Bench(live=False, verbosity=Verbosity.VERBOSE)
     bench.say(TWO, STARTED, TWO, listed("a login"))
     assert [
         "Deliverables: 0/2 passed",
@@ -231,7 +149,7 @@ def test_verbose_prints_each_change_of_deliverables() -> None:
 
 def test_opening_lines_come_with_the_first_event() -> None:
     """The opening lines are printed once, when the run has started."""
-    bench = Bench(interactive=False, opening=["cuggino deliver"])
+    bench = Bench(live=False, opening=["cuggino deliver"])
     assert "" == bench.screen.getvalue()
     bench.say(STARTED, CALL)
     assert ["cuggino deliver", "Session 1 started"] == bench.screen.getvalue().splitlines()[:2]
@@ -239,7 +157,7 @@ def test_opening_lines_come_with_the_first_event() -> None:
 
 def test_debug_lines_are_placed_by_session() -> None:
     """Sent messages follow the start of their session; received ones precede their own line."""
-    bench = Bench(interactive=False, instruction=lambda name: f"Do the {name}.")
+    bench = Bench(live=False, words=False, instruction=lambda name: f"Do the {name}.")
     bench.say(STARTED, CALL, ev.AgentMessage(text="hm"))
     assert [
         "Session 1 started",

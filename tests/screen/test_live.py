@@ -24,7 +24,7 @@ import pytest
 from cuggino_cli.screen import live
 from cuggino_cli.screen.fragments import Fragment
 from cuggino_cli.screen.live import KeyActions, LiveScreen
-from cuggino_cli.screen.terminal import PlainLines, columns_of, rows_of
+from cuggino_cli.screen.terminal import Lines
 from tests.cli.keyboard import ENTER, pasted
 from tests.limits import LIMIT
 
@@ -77,14 +77,7 @@ class Terminal:
         self.is_gone = False
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
-        plain = PlainLines(
-            self.text,
-            color=self.color,
-            is_terminal=True,
-            columns=columns_of(self.text),
-            height=rows_of(self.text),
-            errors=self.errors,
-        )
+        plain = Lines(self.text, color=self.color, is_terminal=True, errors=self.errors)
         actions = KeyActions(press=self._press, steer=self._steer)
         self.live = LiveScreen(
             plain,

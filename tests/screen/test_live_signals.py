@@ -26,7 +26,7 @@ from cuggino_cli.follow.follower import _interrupting
 from cuggino_cli.screen.fragments import Fragment
 from cuggino_cli.screen import live
 from cuggino_cli.screen.live import KeyActions, LiveScreen
-from cuggino_cli.screen.terminal import PlainLines
+from cuggino_cli.screen.terminal import Lines
 
 live._PARK_S = 300.0  # however busy the machine is
 
@@ -43,7 +43,7 @@ def press(key):
         over.set()
 
 screen = LiveScreen(
-    PlainLines(sys.stdout, color=False, is_terminal=True),
+    Lines(sys.stdout, color=False, is_terminal=True),
     clock=lambda: datetime.now(UTC),
     stdin=sys.stdin,
     actions=KeyActions(press=press, steer=press),

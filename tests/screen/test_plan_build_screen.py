@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import io
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
-from reactivex import Subject
-from reactivex.testing import TestScheduler
 
 from cuggino import events as ev
 from cuggino_cli.screen.fragments import Verbosity
-from cuggino_cli.screen.plan_build_screen import LoopView, with_loop_output
+from cuggino_cli.screen.printers import LoopPrinter
 
-from .live_lines import StatusLines, controls_on, now_of, plain_on
+from .live_lines import Bench
 from .screen import Screen
 
 BUILD = ev.PlanBuildPhaseStarted(phase="build", iteration=2)
@@ -28,56 +27,29 @@ def chunk(text: str, message: str | None = "m1", **fields: Any) -> ev.AgentMessa
     return ev.AgentMessage(text=text, message_id=message, **fields)
 
 
-class Bench:
-    """One subscription on a screen of the given width, in virtual seconds."""
-
-    def __init__(
-        self,
-        *,
-        interactive: bool = False,
-        verbosity: Verbosity = Verbosity.NORMAL,
-        columns: int = 60,
-        errors: io.StringIO | None = None,
-        color: bool = False,
-        **view: Any,
-    ) -> None:
-        self.clock = TestScheduler()
-        self.screen = Screen(columns)
-        self.source: Subject[ev.PlanBuildStreamEvent] = Subject()
-        errors = self.screen if errors is None else errors
-        self.lines = (
-            StatusLines(self.screen, errors=errors)
-            if interactive
-            else plain_on(self.screen, errors=errors, color=color)
-        )
-        output = with_loop_output(
-            controls_on(self.lines, verbosity),
-            LoopView(verbosity=verbosity, **view),
-            stamps=False,
-        )
-        self.subscription = self.source.pipe(output).subscribe(
-            on_error=lambda _error: None, scheduler=self.clock
-        )
-
-    def say(self, *events: ev.PlanBuildStreamEvent) -> str:
-        """Emit the events and return everything written so far."""
-        for event in events:
-            self.source.on_next(event)
-        return self.screen.getvalue()
-
-    def seen_at(self, second: float) -> list[str]:
-        self.clock.advance_to(second)
-        rows = self.lines.rows(now_of(self.clock)) if isinstance(self.lines, StatusLines) else []
-        return [*filter(None, self.screen.visible()), *rows]
-
-    def scheduled(self) -> int:
-        """Return the number of pending actions."""
-        return sum(not item.is_cancelled() for item, _ in self.clock._queue.items)
+def bench_of(
+    *,
+    live: bool = False,
+    verbosity: Verbosity = Verbosity.NORMAL,
+    columns: int = 60,
+    errors: io.StringIO | None = None,
+    color: bool = False,
+    **options: Any,
+) -> Bench:
+    """Return a subscription to a plan/build loop."""
+    return Bench(
+        partial(LoopPrinter, **options),
+        live=live,
+        verbosity=verbosity,
+        screen=Screen(columns),
+        errors=errors,
+        color=color,
+    )
 
 
 def test_chunks_are_written_as_they_come() -> None:
     """Each chunk is written at once, without added newlines (LOP-081)."""
-    bench = Bench()
+    bench = bench_of()
     assert "first " == bench.say(chunk("first "))
     assert "first second\n[b]third" == bench.say(chunk("second\n[b]th"), chunk("ird"))
     assert "first second\n[b]third\n" == bench.say(OVER)
@@ -86,7 +58,7 @@ def test_chunks_are_written_as_they_come() -> None:
 
 def test_each_message_begins_a_line() -> None:
     """Parts of one message continue its line; other messages and our lines start a new one."""
-    bench = Bench()
+    bench = bench_of()
     bench.say(chunk("a"), chunk("b", "m2"), chunk("c", None), chunk("d\n", None))
     bench.say(chunk("e"), CALL, chunk("f"), BUILD)
     expected = ["a", "b", "c", "d", "e", "▶ Bash: ls", "f", *HEADER]
@@ -96,7 +68,7 @@ def test_each_message_begins_a_line() -> None:
 @given(st.lists(st.text(alphabet="ab\r\n\x1b\u202e\x9b[", max_size=4), max_size=8))
 def test_parts_add_up_to_the_message(parts: list[str]) -> None:
     """Any split of a message gives the same output, and nothing in it is active."""
-    whole, cut = Bench(), Bench()
+    whole, cut = bench_of(), bench_of()
     whole.say(chunk("".join(parts)), OVER)
     cut.say(*map(chunk, parts), OVER)
     text = cut.screen.getvalue()
@@ -107,7 +79,7 @@ def test_parts_add_up_to_the_message(parts: list[str]) -> None:
 
 def test_unstreamed_answer_comes_at_the_end() -> None:
     """Without streaming the whole answer is printed when the session has ended."""
-    bench = Bench(stream=False)
+    bench = bench_of(stream=False)
     assert "▶ Bash: ls\n" == bench.say(chunk("a"), CALL, chunk("b"), chunk("c", "m2"))
     assert "▶ Bash: ls\nab\nc\n" == bench.say(OVER)
     bench.say(chunk("cut off"), ev.PlanBuildEnded(reason="interrupted"))
@@ -117,7 +89,7 @@ def test_unstreamed_answer_comes_at_the_end() -> None:
 @pytest.mark.parametrize("verbosity", list(Verbosity))
 def test_subagent_text_needs_verbose(verbosity: Verbosity) -> None:
     """Text of subagents and verifiers needs `--verbose`; `--quiet` hides all text."""
-    bench = Bench(verbosity=verbosity)
+    bench = bench_of(verbosity=verbosity)
     bench.say(chunk("own"), chunk("part", "m2", parent_tool_use_id="t"), OVER)
     text = bench.say(VERIFY, chunk("judged", "m3"), OVER, BUILD, chunk("again", "m4"), OVER)
     shown = [word for word in ("own", "part", "judged", "again") if word in text.splitlines()]
@@ -131,7 +103,7 @@ def test_subagent_text_needs_verbose(verbosity: Verbosity) -> None:
 
 def test_iteration_output() -> None:
     """The work is shown between the blocks, in the required wording."""
-    bench = Bench()
+    bench = bench_of()
     bench.say(BUILD, ev.JobsCounted(open=2, done=1, blocked=1, next_job="J2: bake"))
     bench.say(
         ev.ToolCall(name="Task", input={}), ev.SubAgentStarted(name="tester", description="try")
@@ -162,7 +134,7 @@ def test_iteration_output() -> None:
 def test_warnings_go_to_standard_error() -> None:
     """Failures do not go to standard output, but end its partial line."""
     errors = io.StringIO()
-    bench = Bench(errors=errors)
+    bench = bench_of(errors=errors)
     bench.say(chunk("half"), ev.PlanBuildWarning(message="look out"))
     bench.say(ev.PlanBuildSessionRetry(attempt=1, max_retries=3, message="broken"))
     bench.say(ev.BuildVerified(passed=False, issues=("no test", "two\nlines")))
@@ -189,16 +161,6 @@ def test_warnings_go_to_standard_error() -> None:
     assert "half\nOverall: 0 iteration(s). " in bench.screen.getvalue()
 
 
-def test_loop_lines_are_not_repeated() -> None:
-    """Failed sessions, limits and stalls appear only in the loop's own lines."""
-    bench = Bench()
-    bench.say(*(ev.SessionEnded(outcome=o) for o in ("failed", "quota", "budget", "interrupted")))
-    bench.say(
-        ev.RateLimited(status="rejected"), ev.NoProgress(kind="unchanged", agents=3, action="stop")
-    )
-    assert "" == bench.screen.getvalue()
-
-
 @pytest.mark.parametrize(
     ("level", "expected"),
     [
@@ -209,7 +171,7 @@ def test_loop_lines_are_not_repeated() -> None:
 )
 def test_log_levels(level: str, expected: list[str]) -> None:
     """A level hides less important lines; progress and agent text stay (LOP-032)."""
-    bench = Bench(verbosity=Verbosity.VERBOSE, log_level=level)
+    bench = bench_of(verbosity=Verbosity.VERBOSE, log_level=level)
     bench.say(BUILD, ev.Thinking(text="hm"), ev.ToolCall(name="Read"), ev.FileTouched(path="a"))
     bench.say(ev.PlanBuildWarning(message="look out"), chunk("words"), OVER)
     bench.say(ev.PlanBuildEnded(reason="failed", error="lost"))
@@ -221,7 +183,7 @@ def test_log_levels(level: str, expected: list[str]) -> None:
 
 def test_status_stays_below_the_lines() -> None:
     """The status follows the loop: its iteration, its phase, and how long the agent is silent."""
-    bench = Bench(interactive=True)
+    bench = bench_of(live=True)
     bench.say(BUILD)
     *lines, silence, _totals = bench.seen_at(2.5)
     assert ([*HEADER, "iteration 2 · build"], " Working... (2s)") == (lines, silence[1:])
@@ -233,7 +195,7 @@ def test_status_stays_below_the_lines() -> None:
 
 def test_wait_counts_down_below_the_lines() -> None:
     """A wait is printed once and counts down below the lines."""
-    bench = Bench(interactive=True)
+    bench = bench_of(live=True)
     wait = ev.QuotaWaiting(remaining=3600)
     bench.say(wait, wait)
     lines = bench.seen_at(10)
@@ -245,16 +207,10 @@ def test_wait_counts_down_below_the_lines() -> None:
 @pytest.mark.parametrize("end", ["complete", "error", "dispose"])
 def test_no_partial_line_is_left(end: str) -> None:
     """However the run ends, the last line is complete and nothing is drawn or scheduled."""
-    bench = Bench(interactive=True)
+    bench = bench_of(live=True)
     bench.say(BUILD, chunk("half a line"))
     bench.clock.advance_to(3)
-    match end:
-        case "complete":
-            bench.source.on_completed()
-        case "error":
-            bench.source.on_error(RuntimeError("broken"))
-        case _:
-            bench.subscription.dispose()
+    bench.end(end, RuntimeError("broken"))
     assert bench.screen.getvalue().endswith("half a line\n")
     assert [*HEADER, "half a line"] == bench.seen_at(60)
     assert (0, []) == (bench.scheduled(), bench.source.observers)
@@ -262,7 +218,7 @@ def test_no_partial_line_is_left(end: str) -> None:
 
 def test_forty_columns() -> None:
     """On 40 columns the blocks and the status keep to their lines."""
-    bench = Bench(interactive=True, columns=40)
+    bench = bench_of(live=True, columns=40)
     bench.say(BUILD, chunk("words " * 20), OVER, ev.PlanBuildIterationEnded(iteration=2))
     lines = bench.seen_at(1.05)
     block = ["-" * 30, "Completed iteration 2", "-" * 30]
@@ -272,6 +228,6 @@ def test_forty_columns() -> None:
 
 def test_colors() -> None:
     """With colors the blocks stand out and agent text is unchanged."""
-    bench = Bench(color=True)
+    bench = bench_of(color=True)
     text = bench.say(BUILD, chunk("words"), OVER)
     assert "\x1b[1m------------\nMode: BUILD\n------------\x1b[0m\nwords\n" == text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 from pydantic import JsonValue
@@ -14,7 +15,8 @@ from cuggino_cli.screen.columns import width
 from cuggino_cli.screen.controls import Controls
 from cuggino_cli.screen.format import format_event
 from cuggino_cli.screen.fragments import Verbosity, paint
-from cuggino_cli.screen.render import with_cli_output
+from cuggino_cli.screen.printers import RunPrinter
+from cuggino_cli.screen.render import with_printer
 from cuggino_cli.screen.status import RunStatus
 
 from .live_lines import plain_on
@@ -142,7 +144,8 @@ def printed(
     stream = io.StringIO()
     controls = Controls(plain_on(stream), verbosity=verbosity)
     source: Subject[ev.Event] = Subject()
-    output = with_cli_output(controls, project="/p", stamps=stamps, clock=lambda: AT)
+    printer = partial(RunPrinter, project="/p")
+    output = with_printer(controls, printer, stamps=stamps, clock=lambda: AT)
     source.pipe(output).subscribe()
     for event in events:
         source.on_next(event)

@@ -20,8 +20,6 @@ from cuggino_cli.screen.terminal import (
     choose_color,
     choose_interactive,
     choose_live,
-    columns_of,
-    rows_of,
 )
 
 from .live_lines import line, plain_on
@@ -167,7 +165,7 @@ def test_long_text_is_cut_quickly() -> None:
 
 def test_height_without_a_terminal_is_24() -> None:
     """Without a terminal the height is 24 rows."""
-    assert 24 == rows_of(io.StringIO())()
+    assert 24 == plain_on(io.StringIO()).height()
 
 
 def test_choose_interactive() -> None:
@@ -184,13 +182,13 @@ def test_columns_of_a_terminal() -> None:
     """The width of a terminal is read each time; a stream without one has 80 columns."""
     outer, inner = pty.openpty()
     with os.fdopen(outer, "rb", buffering=0), os.fdopen(inner, "w") as stream:
-        columns = columns_of(stream)
+        lines = plain_on(stream)
         widths = []
         for wanted in (33, 66):
             _resize(inner, wanted)
-            widths.append(columns())
+            widths.append(lines.columns())
     assert widths == [33, 66]
-    assert columns_of(io.StringIO())() == 80
+    assert plain_on(io.StringIO()).columns() == 80
 
 
 def _resize(fd: int, columns: int) -> None:

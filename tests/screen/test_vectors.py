@@ -24,7 +24,7 @@ NOT_FOLLOWED = not_followed("cuggino_output")
 
 def _answer(row: Row) -> str | None:
     if row["kind"] == "spinner":
-        return spinner_line(row["index"], row["elapsed_s"], columns=80)
+        return spinner_line(row["index"], row["elapsed_s"])
     fields = {snake(key): value for key, value in row["event"].items()}
     event = parse_event(json.dumps(fields))
     if isinstance(event, UnknownEvent):

@@ -40,6 +40,7 @@ from cuggino.runs.words.coding import coding_words
 from cuggino.runs.words.deliver import deliver_words, quota_wait_words, standing
 from cuggino.runs.words.plan_build import plan_build_words
 from cuggino.runs.words.supervision import supervision_words
+from cuggino.runs.words.table import plain_words
 from cuggino.runs.words.watch import RETURN_REASONS, sent_back_text, watch_words
 
 SILENT: tuple[type[Event], ...] = (
@@ -54,6 +55,8 @@ SILENT: tuple[type[Event], ...] = (
 
 def words(event: Event) -> Words | None:
     """Return the sentence of the event; None if it has none."""
+    if (sentence := plain_words(event)) is not None:
+        return sentence
     match event:
         case LlmAgentEvent():
             return agent_words(event)

@@ -42,20 +42,8 @@ def agent_words(event: ev.LlmAgentEvent) -> Words | None:
     match event:
         case ev.ToolCall():
             return Words("", tool_text(event.name, event.input), "tool", "normal")
-        case ev.ToolResult():
-            return Words("", event.output, "quiet", "verbose")
-        case ev.AgentMessage():
-            return Words("", event.text, "quiet", "verbose")
-        case ev.Thinking():
-            return Words("Thinking", event.text, "quiet", "verbose")
-        case ev.SystemMessage():
-            return Words("System", event.text, "quiet", "verbose")
-        case ev.UserMessage():
-            return Words("User", event.text, "quiet", "verbose")
         case ev.GuardDenied():
             return Words("Guard", _denied(event), "warning")
-        case ev.McpServerFailed():
-            return Words("Agent", f"MCP server {event.server} did not start", "warning")
         case ev.RateLimited(status="allowed"):
             return Words("Agent", _rate_limit(event), "quiet", "verbose")
         case ev.RateLimited():

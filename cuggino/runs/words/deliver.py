@@ -17,17 +17,38 @@ _ICONS: Final[dict[ev.DeliverStatus, str]] = {
 }
 
 
+_ENDINGS: Final[dict[ev.DeliverExit, tuple[Tone, str]]] = {
+    "interrupted": ("info", "User interrupted"),
+    "quota_exceeded": ("error", "Quota exceeded"),
+    "budget_exceeded": ("error", "Budget exceeded"),
+    "all_passed": ("info", "All achievable deliverables passed{blocked}"),
+    "all_verified": ("info", "All {e.to_verify} deliverables verified"),
+    "all_blocked": ("info", "All {e.total} deliverables are blocked"),
+    "max_iterations": ("info", "Max iterations ({e.max_iterations}) reached"),
+    "max_retries_exceeded": ("error", "Session failed after {e.max_retries} consecutive errors"),
+    "stalled": ("error", "No progress: {why}"),
+    "failed": ("error", "Another session cannot succeed"),
+}
+_CLOSINGS: Final[dict[ev.DeliverExit, tuple[Tone, str, str]]] = {
+    "interrupted": ("info", "{what} interrupted by user", ""),
+    "quota_exceeded": ("error", "{what} stopped: quota exceeded", ""),
+    "budget_exceeded": ("error", "{what} stopped: {why}", "budget exceeded"),
+    "all_passed": ("info", "Session completed successfully", ""),
+    "all_verified": ("info", "Session completed successfully", ""),
+    "all_blocked": ("error", "All deliverables blocked", ""),
+    "max_iterations": ("info", "{what} stopped: max iterations reached", ""),
+    "max_retries_exceeded": ("error", "{what} stopped: {why}", "Unknown error"),
+    "stalled": ("error", "{what} stopped: no progress", ""),
+    "failed": ("error", "{what} stopped: {why}", "Unknown error"),
+}
+"""The last line of each end, and what replaces a missing error."""
+
+
 def deliver_words(event: ev.DeliverEvent) -> Words | None:
     """Return the sentence of an event of the deliver loop; None for an unknown one."""
     match event:
-        case ev.DeliverWarning():
-            return Words("", event.message, "warning")
-        case ev.DeliverSessionStarted():
-            return Words("", f"Session {event.session} started", "info")
         case ev.DeliverSessionEnded():
             return _joined(_session_ended(event))
-        case ev.DeliverSessionRetry(attempt=k, max_retries=limit):
-            return Words("", f"Session error ({k}/{limit}), starting new session...", "warning")
         case ev.DeliverableStatusChanged():
             text = f"{_ICONS[event.status]} {event.description} ({event.deliverable_id})"
             return Words("", text, "info")
@@ -53,9 +74,9 @@ def _line(tone: Tone, text: str) -> Words:
 
 def standing(event: ev.DeliverablesListed) -> str:
     """Return `Deliverables: 3/7 passed (1 blocked), 2 verified`."""
-    blocked = f" ({event.blocked} blocked)" if event.blocked else ""
     verified = f", {event.verified} verified" if event.verified else ""
-    return f"Deliverables: {event.passed}/{len(event.deliverables)} passed{blocked}{verified}"
+    passed = f"{event.passed}/{len(event.deliverables)} passed"
+    return f"Deliverables: {passed}{_blocked(event)}{verified}"
 
 
 def quota_wait_words(event: ev.QuotaWaiting) -> Words:
@@ -67,29 +88,10 @@ def quota_wait_words(event: ev.QuotaWaiting) -> Words:
 
 def ending(event: ev.DeliverEnded) -> Words:
     """Return why the loop ended (AUT-038)."""
-    match event.reason:
-        case "interrupted":
-            return _line("info", "User interrupted")
-        case "quota_exceeded":
-            return _line("error", "Quota exceeded")
-        case "budget_exceeded":
-            return _line("error", "Budget exceeded")
-        case "all_passed":
-            return _line("info", f"All achievable deliverables passed{_blocked(event)}")
-        case "all_verified":
-            return _line("info", f"All {event.to_verify} deliverables verified")
-        case "all_blocked":
-            return _line("info", f"All {event.total} deliverables are blocked")
-        case "max_iterations":
-            return _line("info", f"Max iterations ({event.max_iterations}) reached")
-        case "max_retries_exceeded":
-            return _line("error", f"Session failed after {event.max_retries} consecutive errors")
-        case "stalled":
-            return _line("error", f"No progress: {event.error or 'nothing changes'}")
-        case "failed":
-            return _line("error", "Another session cannot succeed")
-        case _ as never:
-            assert_never(never)
+    tone, text = _ENDINGS[event.reason]
+    return _line(
+        tone, text.format(e=event, blocked=_blocked(event), why=event.error or "nothing changes")
+    )
 
 
 def overall(event: ev.DeliverEnded) -> Words:
@@ -103,30 +105,13 @@ def overall(event: ev.DeliverEnded) -> Words:
 
 def closing(event: ev.DeliverEnded) -> Words | None:
     """Return the last line (AUT-244); None if the reason already covers it."""
+    if event.sync and event.reason == "all_verified":
+        return None
+    if event.sync and event.reason == "all_passed":
+        return _line("info", "Sync completed: all deliverables verified")
+    tone, text, unknown = _CLOSINGS[event.reason]
     what = "Sync" if event.sync else "Session"
-    match event.reason:
-        case "interrupted":
-            return _line("info", f"{what} interrupted by user")
-        case "quota_exceeded":
-            return _line("error", f"{what} stopped: quota exceeded")
-        case "budget_exceeded":
-            return _line("error", f"{what} stopped: {event.error or 'budget exceeded'}")
-        case "all_verified" if event.sync:
-            return None
-        case "all_passed" if event.sync:
-            return _line("info", "Sync completed: all deliverables verified")
-        case "all_passed" | "all_verified":
-            return _line("info", "Session completed successfully")
-        case "all_blocked":
-            return _line("error", "All deliverables blocked")
-        case "max_iterations":
-            return _line("info", f"{what} stopped: max iterations reached")
-        case "max_retries_exceeded" | "failed":
-            return _line("error", f"{what} stopped: {event.error or 'Unknown error'}")
-        case "stalled":
-            return _line("error", f"{what} stopped: no progress")
-        case _ as never:
-            assert_never(never)
+    return _line(tone, text.format(what=what, why=event.error or unknown))
 
 
 def _session_ended(event: ev.DeliverSessionEnded) -> list[Words]:
@@ -159,5 +144,5 @@ def _quota_met(message: str, *more: Words) -> Words:
     return Words("", f"Quota exceeded: {message or 'Unknown'}", "warning", more=more)
 
 
-def _blocked(event: ev.DeliverEnded) -> str:
+def _blocked(event: ev.DeliverEnded | ev.DeliverablesListed) -> str:
     return f" ({event.blocked} blocked)" if event.blocked else ""

@@ -17,7 +17,6 @@ _PHASES: Final[dict[ev.PlanBuildPhase, str]] = {
     "build": "BUILD",
     "verify": "VERIFY",
 }
-
 NOTHING_TO_DO = "lopen.loop.done exists; nothing to do (use --fresh to remove it)"
 """The message about a done file of an earlier run (LOP-062)."""
 
@@ -35,8 +34,6 @@ def plan_build_words(event: ev.PlanBuildEvent) -> Words | None:
             again = f"Session error ({k}/{limit}), starting new session..."
             retry = Words("", again, "warning")
             return Words("", message, "error", more=(retry,)) if message else retry
-        case ev.PlanBuildWarning():
-            return Words("", event.message, "warning")
         case ev.JobsCounted():
             following = f"Next: {event.next_job}"
             more = (Words("", following, "info", "normal"),) if event.next_job else ()
@@ -44,12 +41,6 @@ def plan_build_words(event: ev.PlanBuildEvent) -> Words | None:
         case ev.SubAgentStarted():
             what = f"{event.name}: {event.description}" if event.description else event.name
             return Words("", f"[sub-agent] {what}", "tool", "normal")
-        case ev.SubAgentEnded():
-            return Words("", "[sub-agent] done", "tool", "normal")
-        case ev.FileTouched():
-            return Words("", f"[file] {event.path}", "tool", "normal")
-        case ev.CommitSeen():
-            return Words("", f"[commit] {event.commit_hash} {event.subject}", "commit", "normal")
         case ev.BuildVerified():
             return _verdict("Build", "", event)
         case ev.JobVerified(job_id=name, description=description):
@@ -64,8 +55,6 @@ def plan_build_words(event: ev.PlanBuildEvent) -> Words | None:
             count = f"{len(findings)} finding(s) for the next session"
             text = f"[verify] {count if findings else 'no findings'}"
             return Words("", text, "quiet", "verbose")
-        case ev.DoneFileRejected():
-            return Words("", f"lopen.loop.done removed: {event.reason}", "warning")
         case ev.PlanBuildEnded():
             totals = Words("", overall(event), "info")
             end = Words("", *ending(event))

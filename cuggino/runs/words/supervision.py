@@ -47,9 +47,6 @@ def supervision_words(event: ev.SupervisionEvent) -> Words | None:
         case ev.ApprovalQuestioned():
             reasons = clip("; ".join(event.objections), 500)
             return Words("Agent", f"The approval is questioned: {reasons}", "warning")
-        case ev.StageInferred():
-            text = f"Ended without a marker; its files count as {event.counted}"
-            return Words("Agent", text, "warning")
         case ev.NoProgress():
             return Words("Loop", _standstill(event), "caution")
         case ev.RunResumed():
@@ -78,8 +75,6 @@ def _project(event: ev.SupervisionEvent) -> Words | None:
             return Words("Snapshot", f"Without {files}", "warning")
         case ev.SnapshotTaken():
             return Words("Snapshot", event.stage, "quiet", "verbose")
-        case ev.SnapshotFailed():
-            return Words("Snapshot", f"Not taken before {event.stage}: {event.message}", "warning")
         case ev.CheckCannotFail():
             what = f"`{clip(first_line(event.command), 100)}` cannot fail"
             return Words("Check", f"{what}: {clip(event.why, 300)}", "warning")
@@ -110,33 +105,19 @@ def _project(event: ev.SupervisionEvent) -> Words | None:
             before, after = event.before or "no branch", event.after or "no branch"
             text = f"The branch changed from {before} to {after}; commits go there from now on"
             return Words("Commit", text, "warning")
-        case ev.HistoryRewritten():
-            base = event.base[:12]
-            text = f"The commit that the run began with, {base}, is no longer in the history"
-            return Words("Loop", text, "warning")
         case _:
             return None
 
 
 def _control(event: ev.ControlEvent) -> Words | None:
     match event:
-        case ev.PauseAsked():
-            return Words("Control", "Pausing after this stage", "caution")
-        case ev.ContinueAsked():
-            return Words("Control", "Asked to continue", "quiet", "verbose")
         case ev.StopAsked():
             when = "now" if event.now else "after this stage"
             return Words("Control", f"Stopping {when}", "caution")
         case ev.SkipAsked():
             return Words("Control", f"Skipping {event.item or 'the current item'}", "caution")
-        case ev.SteerAsked():
-            return Words("Control", f"Message: {event.text}", "success")
-        case ev.RunPaused():
-            return Words("Control", "Paused; `cuggino continue` goes on", "caution")
         case ev.PauseEnded():
             return Words("Control", f"Continuing after {format_duration(event.seconds)}", "caution")
-        case ev.ControlIgnored():
-            return Words("Control", f"Ignored {event.source}: {event.reason}", "warning")
         case _:
             return None
 

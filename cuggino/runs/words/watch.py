@@ -56,45 +56,21 @@ def watch_words(event: ev.WatchLoopEvent) -> Words | None:
             return _watch(f"Waiting for {what}, or for new items...")
         case ev.WatchBacklogWaiting():
             return _watch("Backlog empty, waiting for new items...")
-        case ev.WatchSpecIssueWaiting():
-            return _watch("Spec issue detected, waiting for resolution...")
         case ev.WatchProcessingItem():
             where = f" (slot {event.slot})" if event.slot else ""
             return _watch(f"Processing: {event.filename}{where}")
         case ev.WatchItemCompleted():
             how = ", unchecked" if event.checked is False else ""
             return _watch(f"Completed{how}: {event.filename}")
-        case ev.WatchItemRetained():
-            return _watch(f"Retained: {event.filename} (content changed during loop)")
         case ev.WatchItemRetry(login=True):
             pause = format_pause(event.retry_in)
             again = f"tried again every {pause}, or when the watch is restarted"
             return Words("Watch", f"Log in to continue ({again}): {event.message}", "problem")
         case ev.WatchItemRetry():
             return _warning(_retry(event))
-        case ev.WatchItemParked():
-            return Words("Watch", f"Parked: {event.filename}: {event.reason}", "problem")
-        case ev.WatchItemSkipped():
-            return _warning(f"Skipped: {event.filename}: {event.reason}")
-        case ev.WatchItemHeld():
-            return _warning(f"Held: {event.filename}: {event.reason}")
         case ev.WatchDiskFull():
             again = f"tried again in {format_pause(event.retry_in)}"
             return Words("Watch", f"{event.message}; {again}", "error")
-        case ev.WatchPolling():
-            return _warning(f"Polling {event.folder}: {event.reason}")
-        case ev.NotificationFailed():
-            return _warning(f"Notification failed: {event.message}")
-        case ev.WatchAuditStarted():
-            return Words("Watch", "Starting audit agent...", "info")
-        case ev.WatchAuditEnded():
-            return Words("Watch", "Audit agent finished.", "info")
-        case ev.WatchAuditInterrupted():
-            return Words("Watch", "Audit agent interrupted, work arrived.", "info")
-        case ev.WatchAuditFailed():
-            return _warning(f"Audit agent failed: {event.message}")
-        case ev.WatchTbdItemFound():
-            return Words("Watch", f"TBD item found: {event.filename}", "commit")
         case _:
             return _slots(event) or _landing(event) or _outside(event)
 
@@ -129,10 +105,6 @@ def _slots(event: ev.WatchLoopEvent) -> Words | None:
             return _warning(f"{gone}; slot {event.slot} continues elsewhere")
         case ev.WatchWorkers():
             return _workers(event)
-        case ev.WatchWorkKept():
-            return _warning(f"Work in slot {event.slot} kept as {event.ref}: {event.reason}")
-        case ev.WatchSlotsChanged():
-            return _warning(f"Slots at work: {event.active} of {event.slots}: {event.reason}")
         case _:
             return None
 
@@ -160,8 +132,6 @@ def _landing(event: ev.WatchLoopEvent) -> Words | None:
             return _warning(f"Not approved, so it does not land: {what}")
         case ev.WatchCandidate():
             return _watch(f"Candidate: {event.filename} ({event.commit[:7]})")
-        case ev.WatchLanding():
-            return _watch(f"Landing: {event.filename} ({event.commit[:7]} on {event.trunk[:7]})")
         case ev.WatchLanded(nothing=True):
             return _watch(f"Landed: {event.filename}: nothing to do, it was there already")
         case ev.WatchLanded():
@@ -170,16 +140,9 @@ def _landing(event: ev.WatchLoopEvent) -> Words | None:
         case ev.WatchSentBack():
             why = f"{RETURN_REASONS[event.reason]}, return {event.returns}"
             return _warning(f"Sent back: {event.filename} ({why}){_named(event.paths)}")
-        case ev.WatchFollowed():
-            return _watch(f"{event.branch} is at {event.commit[:7]}")
         case ev.WatchFollowDelayed():
             waits = f"{event.branch} cannot follow to {event.commit[:7]} yet: {event.reason}"
             return _warning(f"{waits}{_named(event.paths)}")
-        case ev.WatchFollowHealed():
-            files = f"{event.restored} files of {event.branch} that a killed process had half moved"
-            return _warning(f"Put back: {files}; kept as {event.kept}")
-        case ev.WatchTrunkMoved():
-            return _watch(f"Trunk is at {event.commit[:7]}: {event.reason}")
         case _:
             return None
 
