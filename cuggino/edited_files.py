@@ -24,6 +24,7 @@ from pydantic import (
 
 from cuggino.errors import ConfigError
 from cuggino.files import describe, parse_json, read_regular
+from cuggino.protection import expected
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -156,13 +157,15 @@ def read_object(path: Path) -> dict[str, Any] | None:
 def read_content(path: Path) -> bytes | None:
     """Return the bytes of a file, or None without a file.
 
+    While a session runs that the system does not confine, a protected file is what it was before.
     A link to a missing file is not a missing file: what it was to say would be dropped silently.
 
     Raises:
         InvalidFile: it is there and cannot be read, is empty, or is not a regular file.
     """
     try:
-        content = read_regular(path)
+        known = expected(path)
+        content = read_regular(path) if known is None else known
     except (FileNotFoundError, NotADirectoryError):
         if any(place.is_symlink() and not place.exists() for place in (path, path.parent)):
             raise InvalidFile(

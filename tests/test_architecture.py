@@ -47,7 +47,7 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "errors": _room(),
         "protection": _room(),
         "files": _room("errors protection"),
-        "edited_files": _room("errors files", "pydantic"),
+        "edited_files": _room("errors files protection", "pydantic"),
         "kept_files": _room("errors files edited_files", "pydantic"),
         "system_calls": _room(),
         "programs": _room("errors files system_calls"),

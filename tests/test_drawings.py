@@ -55,6 +55,7 @@ from cuggino.operators import (
 from cuggino.operators.alongside import alongside
 from cuggino.operators.flow import Recorder
 from cuggino.operators.mapcat import mapcat
+from cuggino.operators.markers import join_split_messages
 from cuggino.operators.merge_now import merge_now
 from cuggino.operators.supervision import Ledger, liveness, within_quota
 from cuggino.stages import (
@@ -294,7 +295,7 @@ EXAMPLES: dict[str, list[Example]] = {
             lambda s: s[0].pipe(with_notifications(Calls(*s[1:]))),
             {
                 "a": ev.QuotaLifted(waited=1.0),
-                "W": ev.WatchSpecIssueWaiting(),
+                "W": ev.QuotaWaiting(remaining=60),
                 "R": ev.DeliverEnded(reason="all_passed"),
                 "X": ev.NotificationFailed,
             },
@@ -379,6 +380,17 @@ EXAMPLES: dict[str, list[Example]] = {
             {letter: ev.WatchLanded(filename=letter, commit="1", trunk_was="0") for letter in "ab"}
             | {"F": ev.HookFailed},
             source_error=ProcessFailed("sh", 1, ""),
+        )
+    ],
+    "operators.markers.join_split:join_split_messages": [
+        plays(
+            lambda s: s[0].pipe(join_split_messages(["DONE"])),
+            {
+                "a": ev.AgentMessage(text="<DONE>"),
+                "b": ev.AgentMessage(text="Add it"),
+                "c": ev.AgentMessage(text="</DONE>"),
+                "m": ev.AgentMessage(text="<DONE>\nAdd it\n</DONE>"),
+            },
         )
     ],
     "operators.supervision.liveness:stage_timeout": [
@@ -506,7 +518,9 @@ def test_every_operator_is_drawn() -> None:
     """`cuggino help operators` shows exactly the drawn operators."""
     shown = {operator.name for operator in operator_help()}
     places = {place.partition(":")[2] for place, _, _ in DRAWN if place.startswith("operators.")}
-    assert places == shown | {"alongside", "liveness", "mapcat", "merge_now", "within_quota"}
+    assert places == shown | {
+        *("alongside", "join_split_messages", "liveness", "mapcat", "merge_now", "within_quota")
+    }
     assert len(operators.__all__) < 30
     by_name = {operator.name: operator for operator in operator_help()}
     assert "(*kinds)" == by_name["only"].signature

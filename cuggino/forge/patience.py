@@ -33,9 +33,7 @@ T = TypeVar("T")
 class Patient:
     """Repeats calls to a forge until they succeed.
 
-    ::
-
-        pull = yield from patient.get("look at pull request 7", forge.pull_request, 7)
+    In a flow: `pull = yield from patient.get("look at the pull request", forge.pull_request, 7)`.
 
     Emits `WatchForgeWaiting` before each wait; of consecutive waits for a login, only before the
     first. A description completes the sentence "cannot ...".

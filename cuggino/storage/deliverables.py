@@ -118,7 +118,7 @@ class DeliverableStore:
         today = _day(now)
         deliverables, odd = Deliverables.none_yet(today), tuple[str, ...]()
         try:
-            content = _content(self.path)
+            content = read_content(self.path)
             if content is not None:
                 deliverables, odd = parse_status(content, today=today)
         except InvalidFile as error:
@@ -229,15 +229,6 @@ def _bytes(path: Path) -> bytes:
     """Return what the file holds, or what it must hold while a session runs."""
     known = expected(path)
     return read_regular(path) if known is None else known
-
-
-def _content(path: Path) -> bytes | None:
-    """Return the same of a file that a person may edit; None without a file."""
-    try:
-        known = expected(path)
-    except FileNotFoundError:
-        return None
-    return read_content(path) if known is None else known
 
 
 def _day(now: datetime) -> date:
