@@ -295,7 +295,9 @@ EXAMPLES: dict[str, list[Example]] = {
             lambda s: s[0].pipe(with_notifications(Calls(*s[1:]))),
             {
                 "a": ev.QuotaLifted(waited=1.0),
-                "W": ev.QuotaWaiting(remaining=60),
+                "W": ev.WatchItemRetry(
+                    filename="a.md", message="", attempt=1, max_attempts=3, retry_in=60, login=True
+                ),
                 "R": ev.DeliverEnded(reason="all_passed"),
                 "X": ev.NotificationFailed,
             },

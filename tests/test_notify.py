@@ -220,7 +220,7 @@ class TestEnds:
         assert events == seen
         title, body = notifier.sent[0]
         assert "cuggino (shop): Approved: Login page" == title
-        assert ["Cost: $1.50, 1 commit, 0 s", "abc1234 Add login"] == body.splitlines()
+        assert ["1 commit", "abc1234 Add login", "Cost: $1.50, 0 s"] == body.splitlines()
 
     def test_an_estimated_cost(self) -> None:
         """A cost with an estimate is marked."""
@@ -342,15 +342,42 @@ class TestNights:
             ev.WatchItemParked(filename="x.md", reason="no network"),
         ]
         (sent,) = self.sent(*night("login", "search"), *parked, ev.WatchBacklogWaiting())
-        assert "cuggino: The backlog is worked through: 2 done, 1 parked" == sent[0]
+        assert "cuggino: The backlog is worked through: 2 done, 1 given up" == sent[0]
         assert [
-            "Done: Login; Search",
-            "Parked: Export (no network)",
-            "Waits for you: parked items (cuggino backlog list)",
-            "Cost: $1.00, 2 commits, 0 s",
+            "Done: Login (c00); Search (c01)",
+            "2 commits",
             "c00 Add login",
             "c01 Add search",
+            "Given up: Export: no network (cuggino backlog retry x.md)",
+            "Cost: $1.00, 0 s",
         ] == sent[1].splitlines()
+
+    def test_in_the_order_of_a_report(self) -> None:
+        """What is done comes with its proof, then what waits, was given up, cost, was unusual."""
+        events = [
+            ev.Forecast(loop="item", runs=3, duration=9, worst_duration=9, cost_usd=0.25, items=2),
+            ev.WatchProcessingItem(filename="a.md", title="Login", slot=1),
+            ev.CheckCommandStarted(iteration=1, command="make test", on="commit").of_item("a.md"),
+            ev.CheckCommandOutput(iteration=1, exit_code=0).of_item("a.md"),
+            ev.WatchSentBack(filename="a.md", reason="conflict", returns=1),
+            ev.WatchLanded(filename="a.md", commit="abcdef0123456", trunk_was="0"),
+            ev.WatchItemCompleted(filename="a.md"),
+            ev.WatchProcessingItem(filename="b.md", title="Export", slot=1),
+            ev.LoopSpecIssue(iteration=1, content="CSV?", filename="1.md", item="b.md"),
+            ev.WatchItemParked(filename="c.md", reason="no network"),
+            cost(2),
+        ]
+        night_ = Night()
+        for event in events:
+            night_ = night_.add(event, START)
+        assert [
+            "Done: Login (abcdef0123, `make test` passed)",
+            "Waits for you: CSV? (cuggino issues)",
+            "Given up: c: no network (cuggino backlog retry c.md)",
+            "Cost: $2.00 (usually $0.75), 0 s",
+            "Unusual: sent back once",
+        ] == night_.facts(START)
+        assert "1 done, 1 waiting for you, 1 given up" == night_.counts()
 
     def test_an_idle_watch_is_silent(self) -> None:
         """A watch that has done nothing since the last summary sends none."""
@@ -446,7 +473,7 @@ class TestNights:
             ev.WatchItemCompleted(filename="Bill.md"),
         ):
             night_ = night_.add(event, START)
-        told = "Open pull requests: Login (#1 taken over); Search (#2)"
+        told = "Waits for you: Login (pull request #1 taken over); Search (pull request #2)"
         assert ["Done: Bill", told] == night_.facts(START)[:2]
         assert ("", True) == (night_.working, night_.next().has_items)
         assert told == night_.next().facts(START)[0]
@@ -492,7 +519,7 @@ class TestNights:
         t.record(watch.pipe(with_notifications(notifier, at=f"{soon:%H:%M}")), until=pause + 5)
         first, second = notifier.sent
         assert "cuggino: So far: 1 done" == first[0]
-        assert ["At work: Search", "Done: Login"] == first[1].splitlines()[:2]
+        assert ["At work: Search", "Done: Login (c00)"] == first[1].splitlines()[:2]
         assert "cuggino: The backlog is worked through: 1 done" == second[0]
         assert "Done: Search" in second[1]
         assert "Login" not in second[1]

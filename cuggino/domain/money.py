@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import Protocol
 
 
-def money(usd: float | None, *, estimated: bool = False, digits: int | None = None) -> str:
-    """Return US dollars, such as `$0.0210` or `$1,234.50`, or "" for an unknown amount.
+def money(usd: float | None, *, estimated: bool = False, digits: int = 2) -> str:
+    """Return US dollars, such as `$0.08` or `$1,234.50`, or "" for an unknown amount.
 
-    An estimate, or a sum with one, is marked: `~$0.52`. By default amounts below a dollar have four
-    decimal digits and others two. With two `digits`, an amount below a cent still has four.
+    An estimate, or a sum with one, is marked: `~$0.52`. An amount below a cent has four decimal
+    digits. `digits` is only for the lines of Autonoe and Lopen, which have four.
     """
     if usd is None:
         return ""
     amount = abs(usd)
-    if digits is None:
-        digits = 4 if 0 < amount < 1 else 2
-    elif digits == 2 and 0 < amount < 0.01:
+    if digits == 2 and 0 < amount < 0.01:
         digits = 4
     sign = "-" if usd < 0 else ""
     return f"{'~' if estimated else ''}{sign}${amount:,.{digits}f}"
@@ -34,6 +32,6 @@ class HasCost(Protocol):
         """True if a part of it is an estimate."""
 
 
-def cost_of(paid: HasCost, *, digits: int | None = None) -> str:
+def cost_of(paid: HasCost, *, digits: int = 2) -> str:
     """Return the cost as text, as `money`."""
     return money(paid.cost_usd, estimated=paid.cost_estimated, digits=digits)

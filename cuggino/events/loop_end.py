@@ -55,7 +55,8 @@ class LoopMaxIterations(LoopTerminalEvent):
 
     @property
     def message(self) -> str:
-        return f"not approved within {self.max_iterations} iterations"
+        most = self.max_iterations
+        return f"not approved within {most} iteration{'s' * (most != 1)}"
 
 
 class LoopStalled(LoopTerminalEvent):

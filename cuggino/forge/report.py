@@ -137,7 +137,7 @@ def _count(report: Report) -> str:
         if count
     ]
     if report.cost is not None:
-        parts.append(money(report.cost, estimated=report.cost_estimated, digits=2))
+        parts.append(money(report.cost, estimated=report.cost_estimated))
     so_far = "" if report.state in FINAL else " so far"
     return f"{', '.join(parts)}{so_far}. " if parts else ""
 

@@ -6,9 +6,11 @@ and the live page share. `report_run` reports a run of a project, a watch with a
 """
 
 from cuggino.report.as_json import report_json
+from cuggino.report.decisions import without_title
 from cuggino.report.fold import OF_AGENTS, Changed, RunFold, build_report
 from cuggino.report.model import (
     CommitDiff,
+    Decision,
     Diffs,
     FileChange,
     Plan,
@@ -18,7 +20,7 @@ from cuggino.report.model import (
     RunReport,
     Transcript,
 )
-from cuggino.report.night import Decision, NightItem, NightReport, build_night
+from cuggino.report.night import NightItem, NightReport, build_night
 from cuggino.report.night_page import render_night
 from cuggino.report.page import GENERATOR, render_report
 from cuggino.report.project import (
@@ -70,6 +72,7 @@ __all__ = [
     "slot_of",
     "stylesheet",
     "view",
+    "without_title",
     "worker_of",
     "zone_at",
 ]

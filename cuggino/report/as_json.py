@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from cuggino.events import Usage
-from cuggino.report.model import ReportCommit, RoleSpent, RunReport, SlotsReport
-from cuggino.report.night import Decision, NightItem, NightReport
+from cuggino.report.model import Decision, ReportCommit, RoleSpent, RunReport, SlotsReport
+from cuggino.report.night import NightItem, NightReport
 
 
 def report_json(report: RunReport | NightReport) -> dict[str, Any]:

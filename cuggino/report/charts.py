@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -35,6 +36,13 @@ _MOST_MARKS = 200
 _MOST_POINTS = 400
 _STEPS = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400)
 _MOST_TICKS = 8
+_SQUEEZED = 90
+"""The width of a long time without work."""
+_MOSTLY = 0.6
+"""The part of all time from which long times without work are squeezed."""
+_MOST_GAPS = 12
+_TICK = 66
+"""The least distance between the labels of two moments."""
 
 
 class Bar(NamedTuple):
@@ -82,7 +90,7 @@ class Timeline:
     bars: tuple[Bar, ...]
     ticks: tuple[Label, ...]
     gaps: tuple[Label, ...] = ()
-    """Times without a process: `x` and `y` are the left and right ends."""
+    """Times without a process or without work: `x` and `y` are the left and right ends."""
     marks: tuple[Mark, ...] = ()
     bar: int = _BAR
 
@@ -109,37 +117,89 @@ class LineChart:
 
 
 class _Axis:
-    def __init__(self, start: datetime, end: datetime, left: int = _LEFT) -> None:
+    """The place of each moment; long times without work are squeezed."""
+
+    def __init__(
+        self,
+        start: datetime,
+        end: datetime,
+        left: int = _LEFT,
+        *,
+        busy: Iterable[tuple[datetime, datetime]] = (),
+    ) -> None:
         self.start, self.left = start, left
         self.seconds = max((end - start).total_seconds(), 0.01)
-        self.scale = (WIDTH - left - 4) / self.seconds
+        room = WIDTH - left - 4
+        idle = _long_gaps(busy, start, end, self.seconds * 2 * _SQUEEZED / room)
+        is_idle = sum((b - a).total_seconds() for a, b in idle) > self.seconds * _MOSTLY
+        self.idle = idle if is_idle else []
+        self._narrow = min(_SQUEEZED, room * 0.3 / max(len(self.idle), 1))
+        without = self.seconds - sum((b - a).total_seconds() for a, b in self.idle)
+        self._worked = max(without, 0.01)
+        self.scale = (room - self._narrow * len(self.idle)) / self._worked
+
+    def _at(self, at: datetime) -> float:
+        seconds = min(max((at - self.start).total_seconds(), 0.0), self.seconds)
+        squeezed = 0.0
+        for begin, end in self.idle:
+            whole = (end - begin).total_seconds()
+            passed = min(max((at - begin).total_seconds(), 0.0), whole)
+            seconds -= passed
+            squeezed += self._narrow * passed / whole
+        return seconds * self.scale + squeezed
 
     def x(self, at: datetime) -> float:
-        return round(self.left + self.width(self.start, at), 1)
+        return round(self.left + self._at(at), 1)
 
     def width(self, start: datetime, end: datetime) -> float:
-        seconds = min(max((end - start).total_seconds(), 0.0), self.seconds)
-        return round(seconds * self.scale, 1)
+        return round(max(self._at(end) - self._at(start), 0.0), 1)
 
     def ticks(self, times: Times, y: float) -> Iterator[Label]:
-        step = next((n for n in _STEPS if self.seconds / n <= _MOST_TICKS), 0)
-        step = step or 86400 * (int(self.seconds // (86400 * _MOST_TICKS)) + 1)
-        local = times.local(self.start)
-        midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
-        passed = (local - midnight).total_seconds()
-        at = midnight + timedelta(seconds=(passed // step + 1) * step)
+        step = next((n for n in _STEPS if self._worked / n <= _MOST_TICKS), 0)
+        step = step or 86400 * (int(self._worked // (86400 * _MOST_TICKS)) + 1)
         form = "%m-%d" if step >= 86400 else "%H:%M" if step >= 60 else "%H:%M:%S"
-        while (at - self.start).total_seconds() <= self.seconds:
-            yield Label(self.x(at.astimezone(UTC)), y, f"{at:{form}}")
-            at += timedelta(seconds=step)
+        end = self.start + timedelta(seconds=self.seconds)
+        begins = [self.start, *(b for _, b in self.idle)]
+        ends = [*(a for a, _ in self.idle), end]
+        last = -math.inf
+        for begin, until in zip(begins, ends, strict=True):
+            at = _next_step(times.local(begin), step)
+            while at <= until:
+                x = self.x(at.astimezone(UTC))
+                if x - last >= _TICK:
+                    yield Label(x, y, f"{at:{form}}")
+                    last = x
+                at += timedelta(seconds=step)
+
+
+def _next_step(local: datetime, step: int) -> datetime:
+    midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
+    passed = (local - midnight).total_seconds()
+    return midnight + timedelta(seconds=(passed // step + 1) * step)
+
+
+def _long_gaps(
+    busy: Iterable[tuple[datetime, datetime]], start: datetime, end: datetime, seconds: float
+) -> list[tuple[datetime, datetime]]:
+    """Return the longer times without work, in order; none where nothing is known to work."""
+    gaps: list[tuple[datetime, datetime]] = []
+    work = sorted(busy)
+    if not work:
+        return gaps
+    done = start
+    for begin, finish in [*work, (end, end)]:
+        if (begin - done).total_seconds() > seconds:
+            gaps.append((done, begin))
+        done = max(done, finish)
+    return sorted(sorted(gaps, key=lambda gap: gap[0] - gap[1])[:_MOST_GAPS])
 
 
 def timeline(report: RunReport, times: Times) -> Timeline | None:
     """Return the attempts at stages over time, or None without any."""
     if not report.stages:
         return None
-    axis = _Axis(report.start, report.end)
-    there = {stage.kind for stage in report.stages}
+    axis = _axis_of(report)
+    there = {stage.kind for stage in report.stages} - {"other"}
     lanes: list[str] = [kind for kind in LANES if kind in there]
     rows = {kind: n * _LANE + 4 for n, kind in enumerate(lanes)}
     if report.notices:
@@ -156,12 +216,13 @@ def timeline(report: RunReport, times: Times) -> Timeline | None:
             stage_title(stage, times),
         )
         for place, stage in enumerate(report.stages)
+        if stage.kind != "other"
     ]
+    count = len(bars)
     if len(bars) > _MOST_BARS:
         bars = merged(bars)
     height = len(lanes) * _LANE
     cost = f", {cost_of(report.totals)}" if report.totals.cost_usd is not None else ""
-    count = len(report.stages)
     return Timeline(
         left=_LEFT,
         height=height,
@@ -243,12 +304,25 @@ def merged(
     return result
 
 
+def _axis_of(report: RunReport) -> _Axis:
+    return _Axis(report.start, report.end, busy=((one.start, one.end) for one in report.stages))
+
+
 def _gaps(processes: Sequence[Process], axis: _Axis) -> Iterator[Label]:
-    for before, after in pairwise(processes):
-        idle = (after.start - before.end).total_seconds()
-        if idle > 0:
-            text = f"stopped {duration(idle)}" if idle > axis.seconds * 0.12 else ""
-            yield Label(axis.x(before.end), axis.x(after.start), text)
+    """Yield the times without a process, and the squeezed ones without work."""
+    stopped = [(one.end, after.start) for one, after in pairwise(processes)]
+    for begin, end in axis.idle:
+        word = "stopped" if any(begin <= a and b <= end for a, b in stopped) else "idle"
+        yield _gap(word, begin, end, axis)
+    for begin, end in stopped:
+        if end > begin and not any(a <= begin and end <= b for a, b in axis.idle):
+            yield _gap("stopped", begin, end, axis)
+
+
+def _gap(word: str, begin: datetime, end: datetime, axis: _Axis) -> Label:
+    x, until = axis.x(begin), axis.x(end)
+    text = f"{word} {duration((end - begin).total_seconds())}"
+    return Label(x, until, text if until - x >= _SQUEEZED * 0.9 else "")
 
 
 def _marks(report: RunReport, times: Times, axis: _Axis, rows: dict[str, int]) -> Iterator[Mark]:
@@ -337,7 +411,8 @@ def overview(
     left: int = 220,
 ) -> Timeline | None:
     """Return bars of work on several items over time, or None without any."""
-    axis = _Axis(start, end, left)
+    spans = list(spans)
+    axis = _Axis(start, end, left, busy=((span.start, span.end) for span in spans))
     bars = [
         Bar(
             axis.x(span.start),
@@ -360,9 +435,10 @@ def overview(
         left=left,
         height=height,
         title=title,
-        lanes=_lanes(first_line(name, 34) for name in names),
+        lanes=_lanes(first_line(name.replace("`", ""), 28) for name in names),
         bars=tuple(bars),
         ticks=tuple(axis.ticks(times, height + 14)),
+        gaps=tuple(_gaps((), axis)),
     )
 
 
@@ -380,7 +456,7 @@ def cost_chart(report: RunReport, times: Times) -> LineChart | None:
     if report.totals.cost_usd is None:
         return None
     points = _thinned(report.spent)
-    axis = _Axis(report.start, report.end)
+    axis = _axis_of(report)
     values = [(point.at, point.cost_usd or 0.0) for point in points]
     top = max((value for _, value in values), default=0.0) or 1.0
     line = Line("cost", "cost", _path(values, report.end, top, axis), cost_of(report.totals))
@@ -412,7 +488,7 @@ def token_chart(report: RunReport, times: Times) -> LineChart | None:
     ]
     if not drawn:
         return None
-    axis = _Axis(report.start, report.end)
+    axis = _axis_of(report)
     top = max(totals[name] for _, _, name in drawn)
     lines = tuple(
         Line(

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
-from uuid import UUID
 
 from cuggino import domain
-from cuggino.report.model import RunReport
-from cuggino.report.night import Decision, item_of
+from cuggino.report.model import Decision, RunReport
+from cuggino.report.night import item_of
 from cuggino.report.visible import cut
-from cuggino.storage import Backlog, Issue, Workspace
+from cuggino.storage import Backlog, Issue, Workspace, time_of
 
 _LONGEST: Final = 8_000
 
@@ -25,7 +24,7 @@ def decisions_of(folder: Path, watch: RunReport, runs: Sequence[RunReport]) -> l
         Decision(
             kind="spec issue" if issue.kind == "spec-issue" else "finding",
             title=issue.title,
-            text=cut(_body(_text(issue.path), issue.title), _LONGEST),
+            text=cut(without_title(_text(issue.path), issue.title), _LONGEST),
             path=_relative(issue.path, folder),
             item=_item_of_issue(issue.name, runs),
             command=f"cuggino issues {_VERBS[issue.kind]} {_short(issue, found)}",
@@ -66,8 +65,8 @@ def _short(issue: Issue, others: Sequence[Issue]) -> str:
     return next((one for one in short if not any(n.startswith(one) for n in taken)), name)
 
 
-def _body(text: str, title: str) -> str:
-    """Return the text below its title."""
+def without_title(text: str, title: str) -> str:
+    """Return the text of an issue without its first line, if that is the title."""
     first, _, rest = text.strip().partition("\n")
     return rest.strip() if first.strip().lstrip("#").strip() == title else text.strip()
 
@@ -91,8 +90,4 @@ def _item_of_issue(name: str, runs: Sequence[RunReport]) -> str:
 
 def _began(name: str) -> datetime:
     """Return the time in the name of an issue; the distant past for another name."""
-    try:
-        at = UUID(name.removesuffix(".md")).int >> 80
-        return datetime.fromtimestamp(at / 1000, UTC)
-    except (ValueError, OverflowError, OSError):
-        return datetime.min.replace(tzinfo=UTC)
+    return time_of(name.removesuffix(".md")) or datetime.min.replace(tzinfo=UTC)

@@ -323,6 +323,7 @@ class RunFold:
             end=last.end,
             totals=state.totals,
             items=state.done,
+            forecast=state.forecast,
             torn=torn,
             processes=processes,
             stages=stages,

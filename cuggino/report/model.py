@@ -13,6 +13,7 @@ from cuggino.domain import title_of
 from cuggino.events import (
     ClusterWorker,
     DeliverExit,
+    Forecast,
     JobsCounted,
     QuotaUsed,
     RunResumed,
@@ -294,6 +295,26 @@ class SlotsReport:
         return sum(one.returns > 0 for one in self.landings)
 
 
+DecisionKind = Literal["spec issue", "parked", "finding"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """A decision that waits for a person."""
+
+    kind: DecisionKind
+    title: str
+    text: Cut = NOTHING
+    path: str = ""
+    """Its file, relative to the project."""
+    item: str = ""
+    """The backlog item that it is about; "" if unknown."""
+    command: str = ""
+    """The command with which to continue."""
+    is_new: bool = True
+    """True if it came up in this watch."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
     """The whole contents of a report on one run."""
@@ -343,6 +364,12 @@ class RunReport:
     """By cost, the highest first."""
     windows: tuple[QuotaUsed, ...] = ()
     """The usage windows of the agents' accounts at the end, as reported last."""
+    forecast: Forecast | None = None
+    """The usual duration and cost; of a watch, those of an item."""
+    decisions: tuple[Decision, ...] = ()
+    """The decisions that wait for a person, the most urgent first."""
+    again: str = ""
+    """The command line that resumes it; "" if nothing is left to do."""
     transcripts: Sequence[Transcript] = ()
     """One per attempt at a stage, in the order of `stages`."""
     events: int = 0
@@ -357,6 +384,12 @@ class RunReport:
     def title_of_item(self, name: str) -> str:
         """Return the title of an item of the watch, or else the name of its file."""
         return next((one.title for one in self.watched if one.name == name), "") or name
+
+    def with_titles(self, text: str) -> str:
+        """Return the text with the titles of the watch's items instead of their file names."""
+        for item in self.watched:
+            text = text.replace(item.name, item.title or item.name)
+        return text
 
     @property
     def reason(self) -> DeliverExit | None:

@@ -5,32 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
 
 from cuggino.events import Usage
-from cuggino.report.model import ReportCommit, RunReport, SlotsReport, Tone
+from cuggino.report.model import Decision, ReportCommit, RunReport, SlotsReport, Tone
+from cuggino.report.morning import (
+    Compared,
+    Proof,
+    Unusual,
+    compared,
+    landing_proof,
+    proof_of,
+    unusual,
+)
 from cuggino.report.outcomes import OUTCOMES
-from cuggino.report.visible import NOTHING, Cut
+from cuggino.report.visible import cut
 from cuggino.runs.state import ItemState, Landing, WatchedItem
 
-DecisionKind = Literal["spec issue", "parked", "finding"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """A decision that waits for a person."""
-
-    kind: DecisionKind
-    title: str
-    text: Cut = NOTHING
-    path: str = ""
-    """Its file, relative to the project."""
-    item: str = ""
-    """The backlog item that it is about; "" if unknown."""
-    command: str = ""
-    """The command with which to continue."""
-    is_new: bool = True
-    """True if it came up in this watch."""
+_LONGEST = 8_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +74,19 @@ class NightItem:
 
     @property
     def is_done(self) -> bool:
-        """Return whether it was finished and archived, or is about to be."""
-        return self.item.state in ("approved", "unchecked", "max_iterations", "landed")
+        """Return whether it was approved and archived, or is about to be."""
+        return self.item.state in ("approved", "unchecked", "landed")
+
+    @property
+    def is_given_up(self) -> bool:
+        """Return whether the watch does not work on it any more, although it is not done."""
+        return self.item.state in ("parked", "stalled", "max_iterations", "skipped")
+
+    @property
+    def why(self) -> str:
+        """Return the last objection of a reviewer or check to its work."""
+        found = (one for run in reversed(self.runs) for one in reversed(run.findings))
+        return next((one.text.strip() for one in found if one.tone in ("warning", "bad")), "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +96,66 @@ class NightReport:
     watch: RunReport
     items: tuple[NightItem, ...] = ()
     decisions: tuple[Decision, ...] = ()
+
+    @property
+    def done(self) -> list[NightItem]:
+        """Return the items that are done."""
+        return [item for item in self.items if item.is_done]
+
+    @property
+    def waiting(self) -> list[Decision]:
+        """Return the questions and findings that wait for a person."""
+        return [one for one in self.decisions if one.kind != "parked"]
+
+    @property
+    def given_up(self) -> list[Decision]:
+        """Return the parked items, and those that were given up without being parked."""
+        parked = [one for one in self.decisions if one.kind == "parked"]
+        known = {one.item for one in parked}
+        others = (one for one in self.items if one.is_given_up and one.item.name not in known)
+        return parked + [
+            Decision(
+                kind="parked",
+                title=one.title,
+                text=cut(one.item.reason, _LONGEST),
+                item=one.item.name,
+            )
+            for one in others
+        ]
+
+    @property
+    def unfinished(self) -> list[NightItem]:
+        """Return the items that are neither done nor given up, and wait for no answer."""
+        asking = {one.item for one in self.waiting}
+        return [
+            item
+            for item in self.items
+            if not (item.is_done or item.is_given_up or item.item.name in asking)
+        ]
+
+    @property
+    def compared(self) -> Compared | None:
+        """Return its cost and duration beside the forecast."""
+        begun = sum(item.item.attempts > 0 for item in self.items)
+        forecast, cost = self.watch.forecast, self.cost_usd
+        return compared(forecast, cost_usd=cost, seconds=self.seconds, items=begun)
+
+    @property
+    def unusual(self) -> Sequence[Unusual]:
+        """Return the warnings and errors of the watch and of all runs."""
+        of_runs = ((item.title, run) for item in self.items for run in item.runs)
+        all_of_them = [("", self.watch), *of_runs]
+        return unusual((title, one) for title, run in all_of_them for one in run.notices)
+
+    def find(self, name: str) -> tuple[int, NightItem] | None:
+        """Return the number and the item with this file name."""
+        known = enumerate(self.items, start=1)
+        return next((one for one in known if name and one[1].item.name == name), None)
+
+    def proof(self, item: NightItem) -> Proof | None:
+        """Return the check of what landed of an item, or of its last run."""
+        of_run = proof_of(item.runs[-1]) if item.runs else None
+        return landing_proof(self.watch, item.item.name) or of_run
 
     @property
     def slots(self) -> SlotsReport | None:

@@ -34,11 +34,12 @@ def render_night(night: NightReport, *, zone: timezone) -> str:
         return str(
             parts.night(
                 night=night,
+                title=title_of_night(night),
                 times=times,
                 watch=smaller(watch, **limits),
                 views=shown,
                 prefix=prefix,
-                chart=overview_of(night, times),
+                chart=None if night.slots else overview_of(night, times),
                 listed=limits["listed"],
                 payload=limits["payload"],
             )
@@ -55,10 +56,10 @@ def prefix(number: int, place: int) -> str:
 
 def title_of_night(night: NightReport) -> str:
     """Return the night in one line."""
-    done = sum(item.is_done for item in night.items)
-    whole = counted(len(night.items), "item")
-    waits = f", {len(night.decisions)} waiting for you" if night.decisions else ""
-    return f"{done} of {whole} done{waits}"
+    parts = [f"{len(night.done)} of {counted(len(night.items), 'item')} done"]
+    parts += [f"{len(night.waiting)} waiting for you"] if night.waiting else []
+    parts += [f"{len(night.given_up)} given up"] if night.given_up else []
+    return ", ".join(parts)
 
 
 def overview_of(night: NightReport, times: Times) -> Timeline | None:

@@ -22,6 +22,7 @@ from cuggino.events import (
     JobVerified,
     LlmMarkerEvent,
     LoopApproved,
+    LoopMaxIterations,
     LoopSpecIssue,
     LoopStalled,
     PauseAsked,
@@ -38,6 +39,8 @@ from cuggino.events import (
     Steered,
     SupervisionEvent,
     WatchIssueAnswered,
+    WatchItemHeld,
+    WatchItemParked,
     WatchItemRetry,
     WatchLoopEvent,
     WatchProposed,
@@ -140,6 +143,7 @@ _ELSEWHERE: Final = (
     *(GuardDenied, SessionEnded, LlmMarkerEvent),  # in their stage
     LoopApproved,  # the result
     *(ApprovalBlocked, CheckWeakened, LoopSpecIssue, LoopStalled),  # findings
+    *(LoopMaxIterations, WatchItemHeld, WatchItemParked),  # outcomes of items
     *(BuildVerified, JobVerified, JobBlocked),
     *(QuotaWaiting, QuotaLifted),  # one notice together
     *(PauseAsked, RunPaused),  # their end is one

@@ -88,7 +88,10 @@ def load_report(
     found = runs.read(path)
     report = _report(folder, found)
     if report.kind != "watch":
-        return report
+        stored = {finding.text for finding in report.findings}
+        open_ones = decisions_of(folder, report, [report])
+        decisions = tuple(one for one in open_ones if Path(one.path).name in stored)
+        return replace(report, decisions=decisions)
     paths = _runs_of(report, path.parent)
     most = max(MOST_KEPT // max(len(paths), 1), _LEAST_KEPT)
     of_items = []
@@ -143,7 +146,9 @@ def _report(folder: Path, found: RecordedRun, *, most: int = MOST_KEPT) -> RunRe
         running_at=datetime.now(UTC) if found.state == "running" else None,
         diffs=commit_diffs(folder, fold.commits, slot=slot_of(found.path)),
     )
-    return replace(report, worker=worker_of(found.path))
+    again = found.resume_command or ("cuggino watch" if report.kind == "watch" else "")
+    again = "" if report.state == "running" else again
+    return replace(report, worker=worker_of(found.path), again=again)
 
 
 def _watch_of(path: Path) -> Path | None:

@@ -15,6 +15,7 @@ from jinja2 import DictLoader, Environment, StrictUndefined, Template
 from cuggino.domain import cost_of, money, window_text
 from cuggino.report import charts, prose, wording
 from cuggino.report.model import RunReport, Transcript
+from cuggino.report.morning import Unusual, compared, last_word, proof_of, unusual
 from cuggino.report.outcomes import LANDINGS, OUTCOMES
 from cuggino.report.times import Times
 from cuggino.report.transcript import fit_rows
@@ -23,10 +24,11 @@ from cuggino.runs.state import StageTry
 from cuggino.runs.words import counted, often
 
 PARTS: Final = (
-    *("head", "plan", "slots", "landings", "timeline", "spending", "deliverables", "sessions"),
-    *("jobs", "notices", "reviews", "commits", "checks", "stages", "tools", "more"),
+    *("head", "done", "waits", "given_up", "spending", "notices"),
+    *("deliverables", "jobs", "reviews", "commits", "plan", "slots", "landings", "timeline"),
+    *("sessions", "stages", "checks", "tools", "more"),
 )
-"""The parts of a run's page, in order."""
+"""The parts of a run's page, in order: done, waiting, given up, cost, unusual, then the details."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +160,10 @@ def environment(*folders: Path) -> Environment:
         "look_of": charts.stage_look,
         "state_of": wording.state_of,
         "about": about,
+        "compared": compared,
+        "last_word": last_word,
+        "proof_of": proof_of,
+        "unusual_of": _unusual_of,
         "endings": charts.ENDINGS,
         "json": wording.to_json,
         "statuses": _STATUSES,
@@ -166,6 +172,10 @@ def environment(*folders: Path) -> Environment:
         "session_ends": _SESSION_ENDS,
     }
     return made
+
+
+def _unusual_of(report: RunReport) -> Sequence[Unusual]:
+    return unusual((notice.item or notice.stage or "", notice) for notice in report.notices)
 
 
 def _shown(value: object) -> object:
@@ -216,7 +226,7 @@ def about(report: RunReport, stage: StageTry) -> str:
     if stage.kind in ("check", "setup"):
         found = (one for one in report.commands if one.stage == stage.stage)
         return next((one.command for one in found), "")
-    return wording.said(stage.outcome)
+    return wording.said(stage.outcome).lstrip("# ")
 
 
 def render_all(shown: View, names: Iterable[str] = PARTS) -> str:

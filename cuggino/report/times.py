@@ -31,6 +31,15 @@ class Times:
         """Return date and time to the second."""
         return f"{self.local(at):%Y-%m-%d %H:%M:%S}"
 
+    def span(self, start: datetime, end: datetime, *, is_open: bool = False) -> str:
+        """Return day and clock times, such as `November 28, 2026, 22:04 to 06:31 (UTC+01:00)`."""
+        first, last = self.local(start), self.local(end)
+        day = f"{last:%B} {last.day}, " if first.date() != last.date() else ""
+        until = "now" if is_open else f"{day}{last:%H:%M}"
+        begun = f"{first:%H:%M}"
+        clock = begun if begun == until else f"{begun} to {until}"
+        return f"{first:%B} {first.day}, {first.year}, {clock} ({self.name})"
+
     def short(self, at: datetime) -> str:
         """Return the time to the second, with month and day in a run of several days."""
         return f"{self.local(at):{'%H:%M:%S' if self.on_one_day else '%m-%d %H:%M:%S'}}"

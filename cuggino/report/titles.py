@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from cuggino.report.visible import NOTHING, Cut, cut
 from cuggino.report.wording import first_line
+from cuggino.runs.words import counted
 
 _SHOWN: Final = (
     *("command", "file_path", "notebook_path", "path", "pattern", "query", "url", "skill"),
@@ -59,7 +60,7 @@ def _shown_fields(value: dict[str, JsonValue], folder: str | re.Pattern[str], mo
             return Shown(what, "diff", cut(text, most), note)
         case {"content": str(text), "file_path": _}:
             lines = text.count("\n") + (not text.endswith("\n"))
-            return Shown(what, "text", cut(text, most), f"{lines:,} lines")
+            return Shown(what, "text", cut(text, most), counted(lines, "line"))
         case _:
             key = next((key for key in _SHOWN if isinstance(value.get(key), str)), None)
             rest = {name: item for name, item in value.items() if name != key}

@@ -30,6 +30,7 @@ from cuggino.storage.focus import (
     read_text_file,
     what_is_there,
 )
+from cuggino.storage.ids import time_of
 from cuggino.storage.jobs import (
     DONE_FILE,
     JOBS_FILE,
@@ -142,6 +143,7 @@ __all__ = [
     "served_page",
     "spec_files",
     "text_digest",
+    "time_of",
     "unix_lines",
     "what_is_there",
     "write_done",

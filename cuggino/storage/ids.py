@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
+from datetime import UTC, datetime
+from uuid import UUID
 
 _last = 0
 
@@ -20,3 +23,12 @@ def new_id() -> str:
     value = milliseconds << 80 | 7 << 76 | fraction << 64 | 2 << 62 | chance
     digits = f"{value:032x}"
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+def time_of(id: str) -> datetime | None:
+    """Return the time in an id, or None if it is not a UUID of version 7."""
+    with suppress(ValueError, OverflowError, OSError):
+        found = UUID(id)
+        if found.version == 7:
+            return datetime.fromtimestamp((found.int >> 80) / 1000, UTC)
+    return None

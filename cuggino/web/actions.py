@@ -53,6 +53,7 @@ from cuggino.storage import (
 from cuggino.web import forms, pages
 from cuggino.web.board import Asked, Item, item_name
 from cuggino.web.choices import options_of
+from cuggino.web.names import id_named, run_name
 from cuggino.web.site import Place, Site
 
 CONFIRMED = ("stop", "stop-now", "skip")
@@ -134,12 +135,13 @@ def items_with_runs(workspace: Workspace) -> frozenset[str]:
 
 
 def read_issue(workspace: Workspace, name: str) -> Asked:
-    """Return a spec issue or finding.
+    """Return a spec issue or finding by its file or its name in URLs.
 
     Raises:
         StorageError: there is none of this name.
     """
-    found = next((issue for issue in workspace.issues() if issue.name == name), None)
+    issues = {issue.name: issue for issue in workspace.issues()}
+    found = issues.get(id_named(name, issues))
     if found is None:
         raise StorageError("read issue", "this issue is settled already")
     try:
@@ -230,6 +232,11 @@ def command_at_work(workspace: Workspace) -> str:
     if owner is None:
         raise ConfigError("nothing runs here, so that nobody would be told")
     return owner.command or "cuggino"
+
+
+def run_named(workspace: Workspace, name: str) -> str:
+    """Return the id of a run by its name in URLs."""
+    return id_named(name, (path.stem for path in list_journals(workspace.journal)))
 
 
 def commit_message(workspace: Workspace, run_id: str, wanted: str) -> str:
@@ -333,7 +340,8 @@ def _diffs_of(place: Place, run: str, commit: str) -> Diffs:
 
 
 async def _commit(request: Request) -> Response:
-    place, run = _place(request), request.path_params["run"]
+    place = _place(request)
+    run = await _thread(partial(run_named, place.workspace, request.path_params["run"]))
     wanted = request.path_params["sha"]
     message = await _thread(partial(commit_message, place.workspace, run, wanted))
     diffs = await _thread(partial(_diffs_of, place, run, wanted))
@@ -350,7 +358,7 @@ async def _control(request: Request) -> Response:
     except CugginoError as error:
         return _unsaved(request, place, values, error)
     _site(request).poke()
-    return forms.back(request, *(("w", place.key, "r", run) if run else ()))
+    return forms.back(request, *(("p", place.key, "runs", run_name(run)) if run else ()))
 
 
 async def _confirm(request: Request) -> Response:
@@ -423,11 +431,11 @@ def _place(request: Request) -> Place:
 
 
 ROUTES = (
-    Route("/w/{place}/r/{run}/commit/{sha}", _commit),
-    Route("/w/{place}/items", _add, methods=["GET", "POST"]),
-    Route("/w/{place}/items/{name}", _item, methods=["GET", "POST"]),
-    Route("/w/{place}/issues/{name}", _issue, methods=["GET", "POST"]),
-    Route("/w/{place}/specs/{name:path}", _spec, methods=["GET", "POST"]),
-    Route("/w/{place}/control", _control, methods=["GET", "POST"]),
+    Route("/p/{place}/runs/{run}/commit/{sha}", _commit),
+    Route("/p/{place}/items", _add, methods=["GET", "POST"]),
+    Route("/p/{place}/items/{name}", _item, methods=["GET", "POST"]),
+    Route("/p/{place}/questions/{name}", _issue, methods=["GET", "POST"]),
+    Route("/p/{place}/specs/{name:path}", _spec, methods=["GET", "POST"]),
+    Route("/p/{place}/control", _control, methods=["GET", "POST"]),
 )
 """Routes below the secret path."""

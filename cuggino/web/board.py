@@ -15,7 +15,6 @@ from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Generic, Literal, NamedTuple, TypeAlias, TypedDict, TypeVar
-from uuid import UUID
 
 from cuggino.config import load_config
 from cuggino.domain import HasCost, title_of
@@ -36,6 +35,7 @@ from cuggino.storage import (
     file_title,
     iter_entries,
     list_journals,
+    time_of,
 )
 from cuggino.storage.journal import JournalTail
 from cuggino.web.choices import options_of
@@ -512,7 +512,7 @@ class BoardReader:
                     run_id=run.id if run else "",
                     **_paid(run.totals if run else None),
                     seconds=run.totals.duration if run else None,
-                    since=_time_of(found["id"]),
+                    since=time_of(found["id"]),
                 )
 
     def _asked_by(self, recorded: list[RecordedRun], issues: list[Issue]) -> dict[str, str]:
@@ -641,6 +641,15 @@ def title_of_run(started: RunStarted) -> str:
     return title or others.get(started.kind, "Run")
 
 
+def title_at(journal: Path) -> str:
+    """Return a short name for what the run of a journal is about; "" if it cannot be read."""
+    with suppress(CugginoError, OSError, StopIteration):
+        started = next(iter_entries(journal)).event
+        if isinstance(started, RunStarted):
+            return title_of_run(started)
+    return ""
+
+
 def _waiting(
     issues: Iterable[Issue],
     asking: dict[str, str],
@@ -760,11 +769,3 @@ def _cost(lines: Iterable[RunLine]) -> Cost:
         if cost is not None:
             total = (total or 0.0) + cost
     return Cost(total, any(line.cost_estimated for line in lines))
-
-
-def _time_of(uuid7: str) -> datetime | None:
-    with suppress(ValueError, OverflowError, OSError):
-        found = UUID(uuid7)
-        if found.version == 7:
-            return datetime.fromtimestamp((found.int >> 80) / 1000, UTC)
-    return None

@@ -23,5 +23,15 @@ def options_of(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(options)) if is_choice else ()
 
 
+def without_options(text: str) -> str:
+    """Return the text of a question without its last list, for a view that shows the options."""
+    lines = [line.rstrip() for line in text.splitlines()]
+    end = max((n for n, line in enumerate(lines) if _ITEM.fullmatch(line)), default=-1)
+    start = end
+    while start > 0 and (not lines[start - 1] or _ITEM.fullmatch(lines[start - 1])):
+        start -= 1
+    return "\n".join(lines[:start] + lines[end + 1 :]).strip()
+
+
 def _plain(text: str) -> str:
     return _MARKS.sub(r"\g<text>", text).strip().rstrip(".;,")

@@ -43,6 +43,6 @@ def _template(fragment: Fragment) -> str:
     return f'<template data-to="{fragment.to}" data-how="{how}">{fragment.html}</template>'
 
 
-def slug(name: str) -> str:
+def slug(name: str, default: str = "project") -> str:
     """Return a name as part of a URL and of an id."""
-    return re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")[:40] or "project"
+    return re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")[:40].rstrip("-") or default

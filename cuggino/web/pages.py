@@ -23,11 +23,12 @@ from cuggino.report import (
     View,
     environment,
     view as view_of,
+    without_title,
     worker_of,
     zone_at,
 )
 from cuggino.runs import RunState, resume_command, tool_target
-from cuggino.runs.words import counted, sent_back_text
+from cuggino.runs.words import counted, sent_back_text, short_number
 from cuggino.storage.journal import Entry, list_journals, origin_of
 from cuggino.web.board import (
     BULK,
@@ -35,10 +36,13 @@ from cuggino.web.board import (
     Board,
     BoardReader,
     Item,
+    Question,
     Working,
     item_name,
 )
+from cuggino.web.choices import without_options
 from cuggino.web.fragment import Fragment
+from cuggino.web.names import question_name
 from cuggino.web.site import OVERVIEW, Place, Site
 
 __all__ = [
@@ -104,6 +108,12 @@ class Overview:
     def waiting(self) -> int:
         """Return the number of questions for a person."""
         return sum(len(board.waiting) for _, board in self.boards)
+
+    @property
+    def namesakes(self) -> frozenset[str]:
+        """Return the names that several projects have."""
+        names = [place.name for place, _ in self.boards]
+        return frozenset(name for name in names if names.count(name) > 1)
 
     @property
     def at_work(self) -> str:
@@ -547,10 +557,9 @@ def _environment() -> Environment:
     made = environment(Path(__file__).with_name("templates"))
     made.filters |= {
         "markdown": functools.lru_cache(_MOST_PROSE)(made.filters["markdown"]),
-        "span": span,
         "clock": clock,
-        "cents": functools.partial(cost_of, digits=2),
-        "short": short_count,
+        "cents": cost_of,
+        "short": short_number,
     }
     made.filters["current"] = current
     made.globals |= {
@@ -561,7 +570,8 @@ def _environment() -> Environment:
         "tool_target": tool_target,
         "agents": _AGENTS,
         "name_of": name_of,
-        "without_title": without_title,
+        "question_name": question_name,
+        "question_text": question_text,
     }
     return made
 
@@ -579,17 +589,6 @@ def _part(name: str, *values: Any) -> str:
     return str(getattr(_parts(), name)(*values)).strip()
 
 
-def span(seconds: float | None) -> str:
-    """Return a duration as `0:07`, `38:05` or `3 h 12 min`."""
-    if seconds is None:
-        return ""
-    whole = max(round(seconds), 0)
-    if whole < 3600:
-        return f"{whole // 60}:{whole % 60:02}"
-    hours, minutes = divmod(round(whole / 60), 60)
-    return f"{hours} h {minutes} min"
-
-
 def clock(at: datetime | None) -> str:
     """Return the local time, with the date if it is another day."""
     if at is None:
@@ -603,19 +602,12 @@ def current(windows: Iterable[QuotaUsed]) -> tuple[QuotaUsed, ...]:
     return unreset(windows, datetime.now(UTC))
 
 
-def short_count(count: int) -> str:
-    """Return a number of tokens: `940`, `38 k`, `1.2 M`."""
-    if count < 10_000:
-        return f"{count:,}"
-    return f"{count / 1000:,.0f} k" if count < 1_000_000 else f"{count / 1e6:,.1f} M"
-
-
 def name_of(fold: RunFold, report: RunReport) -> str:
     """Return a short name for what a run is about."""
     return report.title or {"watch": "Watch"}.get(report.kind, fold.run_id[:8])
 
 
-def without_title(text: str, title: str) -> str:
-    """Return the text of an issue without its first line, if that is the title."""
-    first, _, rest = text.lstrip().partition("\n")
-    return rest.strip() if first.strip().lstrip("#").strip() == title else text.strip()
+def question_text(question: Question) -> str:
+    """Return the text of a question without its title and the options, which have buttons."""
+    text = without_title(question.text, question.title)
+    return without_options(text) if question.options else text

@@ -16,13 +16,14 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
 
 from cuggino.errors import ConfigError, CugginoError
 from cuggino.web import actions, pages
-from cuggino.web.channel import Channel
+from cuggino.web.board import title_at
+from cuggino.web.channel import Channel, RunChannel
 from cuggino.web.security import Guard, Origins, Secrets, bracketed, is_loopback
 from cuggino.web.site import OVERVIEW, Site, digest_of, static_file
 from cuggino.web.stream import MOST_STREAMS, EventStream, Hub, position_of
@@ -251,8 +252,9 @@ def _bind(options: ServeOptions) -> socket.socket:
 def _routes() -> list[Route]:
     return [
         Route("/", _overview),
-        Route("/w/{place}/r/{run}", _run),
-        Route("/w/{place}/r/{run}/stage/{stage:path}", _stage),
+        Route("/p/{place}/runs/{run}", _run),
+        Route("/p/{place}/runs/{run}/stage/{stage:path}", _stage),
+        Route("/w/{place}/{rest:path}", _moved, methods=["GET", "POST"]),
         Route("/stream", _stream),
         Route("/alive", _alive),
         Route("/worker.js", _worker),
@@ -272,14 +274,41 @@ async def _overview(request: Request) -> Response:
 
 
 async def _run(request: Request) -> Response:
-    hub = _hub(request)
-    channel = hub.run(request.path_params["place"], request.path_params["run"])
-    if channel is None:
-        raise HTTPException(404, "There is no such run: its journal may have been removed.")
+    channel = await _channel(request)
+    if request.path_params["run"] == channel.run_id:
+        title = await asyncio.to_thread(title_at, channel.path)
+        url = _hub(request).site.run(channel.place, channel.run_id, title)
+        if url != request.url.path:
+            return RedirectResponse(url, status_code=307)
     page = await _page(request, channel)
     if channel.is_missing:
         raise HTTPException(410, "The journal of this run was removed.")
     return page
+
+
+async def _channel(request: Request) -> RunChannel:
+    """Return the channel of the run of a URL, which names it or has its id.
+
+    Raises:
+        HTTPException: there is no such run.
+    """
+    hub, site = _hub(request), _hub(request).site
+    key, name = request.path_params["place"], request.path_params["run"]
+    place = site.place(key)
+    run_id = await asyncio.to_thread(actions.run_named, place.workspace, name) if place else name
+    channel = hub.run(key, run_id)
+    if channel is None:
+        raise HTTPException(404, "There is no such run: its journal may have been removed.")
+    return channel
+
+
+async def _moved(request: Request) -> Response:
+    """Lead on from an address of an earlier version."""
+    site: Site = request.app.state.site
+    first, *parts = request.path_params["rest"].split("/")
+    renamed = {"r": "runs", "issues": "questions"}.get(first, first)
+    url = site.url("p", request.path_params["place"], renamed, *parts)
+    return RedirectResponse(f"{url}?{request.url.query}".rstrip("?"), status_code=308)
 
 
 async def _page(request: Request, channel: Channel) -> Response:
@@ -287,10 +316,7 @@ async def _page(request: Request, channel: Channel) -> Response:
 
 
 async def _stage(request: Request) -> Response:
-    hub = _hub(request)
-    channel = hub.run(request.path_params["place"], request.path_params["run"])
-    if channel is None:
-        raise HTTPException(404, "There is no such run: its journal may have been removed.")
+    channel = await _channel(request)
     async with channel.lock:
         text = await asyncio.to_thread(channel.draw_stage, request.path_params["stage"])
     return HTMLResponse(text)

@@ -15,6 +15,7 @@ from cuggino.files import from_home
 from cuggino.report import stylesheet
 from cuggino.storage import Workspace
 from cuggino.web.fragment import slug
+from cuggino.web.names import question_name, run_name
 
 _STATIC: Mapping[str, bytes] = MappingProxyType(
     {file.name: file.read_bytes() for file in files("cuggino.web").joinpath("static").iterdir()}
@@ -58,6 +59,14 @@ class Site:
     def url(self, *parts: str) -> str:
         """Return the URL of a page; without parts, of the overview."""
         return f"{self.base}/" + "/".join(quote(part, safe="") for part in parts)
+
+    def run(self, place: Place, run_id: str, title: str = "", *parts: str) -> str:
+        """Return the URL of a run's page, or of a part of it."""
+        return self.url("p", place.key, "runs", run_name(run_id, title), *parts)
+
+    def question(self, place: Place, filename: str, title: str) -> str:
+        """Return the URL of a spec issue or finding."""
+        return self.url("p", place.key, "questions", question_name(filename, title))
 
     def static(self, name: str) -> str:
         """Return the URL of a file in `static/`, which changes with its content."""

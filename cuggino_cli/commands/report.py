@@ -37,11 +37,12 @@ from cuggino_cli.options.project import project_folder
 def command(run_id: str | None, output: str | None, as_json: bool) -> int:
     """Write a page about a run or a night.
 
-    The page about a run has its plan, transcripts, diffs, cost, checks and reviews. That of a watch
-    sums up the night: what waits for you, each item with its outcome, duration, cost and commits,
-    and below it the page of its run. ID is the id of a run, or a prefix of it; the default is the
-    latest watch with several items, if it worked within the last day, else the latest run or watch,
-    which may still be running. The page is one file without scripts and needs
+    The page answers in this order: what is done, with its commits and the check that proves it;
+    what waits for you, each with the command to type; what was given up, and why; the cost beside
+    the forecast; what was unusual. Below are the details of a run (plan, transcripts, diffs,
+    checks, reviews), or of each run of a watch. ID is the id of a run, or a prefix of it; the
+    default is the latest watch with several items, if it worked within the last day, else the
+    latest run or watch, which may still be running. The page is one file without scripts and needs
     no network. Only you can read it, as it shows what agents wrote. An existing file is replaced
     only if it is a report.
     """

@@ -192,7 +192,7 @@ def _item(item: RunState, status: ProjectStatus) -> str:
     if item.place == "slot" and (usual := usual_end_text(item, now)):
         facts.append(usual)
     if item.cost_usd is not None:
-        facts.append(cost_of(item, digits=2))
+        facts.append(cost_of(item))
     facts += [f"message queued: {text}" for text in item.steering]
     if item.tool is not None:
         facts.append(tool_words(item, item.folder))
@@ -212,8 +212,8 @@ def _cost(activity: RunState) -> Iterator[Fact]:
     parts = []
     if activity.cost_usd is not None:
         budget = activity.budget
-        of = f" of {money(budget, digits=2)}" if budget is not None else ""
-        parts.append(f"{cost_of(activity, digits=2)}{of}")
+        of = f" of {money(budget)}" if budget is not None else ""
+        parts.append(f"{cost_of(activity)}{of}")
     if activity.tokens:
         limit = f" of {activity.max_tokens:,}" if activity.max_tokens is not None else ""
         parts.append(f"{activity.tokens:,}{limit} {activity.token_words}")
@@ -256,6 +256,8 @@ def _fact(fact: Fact, columns: int | None) -> list[Fragment]:
 
 def _waiting(waiting: Waiting, columns: int | None) -> list[Fragment]:
     text = ": ".join(filter(None, (waiting.name, waiting.title)))
+    if waiting.kind in ("spec-issue", "finding") and waiting.title:  # their names are ids
+        text = f"{waiting.title} ({waiting.hint})"
     return _line("caution", waiting.kind, text, _room(columns))
 
 

@@ -110,7 +110,7 @@ class RunStatus:
             place = counted_of(activity.position, activity.total, "/")
             words.append(" ".join(filter(None, (place, activity.title))))
         if activity.cost_usd is not None:
-            words.append(cost_of(activity, digits=2))
+            words.append(cost_of(activity))
         return "cuggino: " + ", ".join(flat(word) for word in words)
 
 
@@ -163,7 +163,7 @@ def _slot_rows(status: RunStatus, now: datetime, columns: int) -> Iterator[Row]:
         head += [Fragment("plain", f"{gap}{text}") for text in others if text]
         end = f"{gap}{since_text(item, now)}" if item.wait is None else ""
         if columns >= _WIDE:
-            end += f"{cost_of(item, digits=2):>10}"
+            end += f"{cost_of(item):>10}"
         room = max(columns - 1 - _width(head) - len(gap) - len(end), 0)
         doing = doing_text(status, item, now, short=columns < _SHORT)
         words = gap + padded(cut(doing, room + 1), room)
@@ -380,9 +380,9 @@ def _total_texts(status: RunStatus, now: datetime) -> list[str]:
     time = format_duration(activity.elapsed(now))
     cost, short_cost = "", ""
     if activity.cost_usd is not None or activity.budget is not None:
-        spent = cost_of(activity, digits=2) or money(0.0)
+        spent = cost_of(activity) or money(0.0)
         limit = activity.budget
-        cost = spent + ("" if limit is None else f" of {money(limit, digits=2)}")
+        cost = spent + ("" if limit is None else f" of {money(limit)}")
         short_cost = spent + ("" if limit is None else f"/{limit:g}")
     tokens = _count(activity.tokens)
     long_tokens = f"{tokens} {activity.token_words}" if tokens else ""

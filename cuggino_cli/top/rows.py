@@ -152,7 +152,7 @@ def summary(statuses: Sequence[ProjectStatus]) -> str:
     estimated = "~" if any(state.cost_estimated for state in states) else ""
     facts = [f"{count} at work" if count else "nothing at work"]
     facts += [f"{waiting} {'waits' if waiting == 1 else 'wait'} for you"] if waiting else []
-    facts += [f"{estimated}{money(cost, digits=2)}"] if cost else []
+    facts += [f"{estimated}{money(cost)}"] if cost else []
     return " · ".join(facts)
 
 
@@ -240,7 +240,7 @@ def _cells(subject: Subject, now: datetime, *, short: bool) -> _Cells:
         case "run" | "item" if state is not None:
             label, stage, doing = _at_work(subject, state, now, short=short)
             time = format_duration(state.elapsed(now)) if state.began is not None else ""
-            return _Cells(name, title, label, stage, doing, time, cost_of(state, digits=2))
+            return _Cells(name, title, label, stage, doing, time, cost_of(state))
         case "run":
             why = flat(subject.status.problem) or "it writes no journal"
             return _Cells(name, title, "progress", "works", why)
@@ -328,4 +328,4 @@ def _last(name: str, title: str, last: LastRun, now: datetime) -> _Cells:
     what = last.message or (f"resume it: {last.resume}" if last.resume is not None else "")
     doing = ": ".join(filter(None, (when_text(last.at, now), flat(what))))
     time = format_duration(last.activity.elapsed(last.at)) if last.activity.began else ""
-    return _Cells(name, title, label, word, doing, time, cost_of(last.activity, digits=2))
+    return _Cells(name, title, label, word, doing, time, cost_of(last.activity))

@@ -66,8 +66,8 @@ def test_marked_in_every_view(ready: Path, capsys: pytest.CaptureFixture[str]) -
     plays(ready)
     assert 0 == run()
     shown = capsys.readouterr().out
-    assert "[Planning] 0s, ~$0.1800, 21.0k tokens (run total ~$0.1800, 21.0k tokens)" in shown
-    assert "$0.5000 (run total ~$2.28, " in shown  # the reviewer reports dollars
+    assert "[Planning] 0s, ~$0.18, 21.0k tokens (run total ~$0.18)" in shown
+    assert "$0.50 (run total ~$2.28)" in shown  # the reviewer reports dollars
     assert "  Cost       ~$2.28\n" in shown
 
     def output(*words: str) -> str:
@@ -98,8 +98,8 @@ def test_marked_in_every_view(ready: Path, capsys: pytest.CaptureFixture[str]) -
     page = (ready / "page.html").read_text(encoding="utf-8")
     assert "~$2.28" in page
     assert "~$1.60" in page
-    assert "~$0.5000" not in page
-    assert "$0.5000" in page
+    assert "~$0.50" not in page
+    assert "$0.50" in page
 
 
 def test_the_budget_cuts_the_running_agent(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -44,8 +44,8 @@ def test_the_fourth_run(project: GitProject, capsys: pytest.CaptureFixture[str])
         assert FORECAST not in run(capsys)
     shown = run(capsys)
     assert FORECAST in shown
-    assert "and costs $0.2500; at most" in shown
-    assert "and $0.2500 in the last 3 runs" in shown
+    assert "and costs $0.25; at most" in shown
+    assert "and $0.25 in the last 3 runs" in shown
     assert shown.index(FORECAST) < shown.index("[Planning]")
     told = [json.loads(line) for line in run(capsys, "--json").splitlines()]
     (made,) = [event for event in told if event["_tag"] == "Forecast"]

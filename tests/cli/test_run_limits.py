@@ -82,5 +82,5 @@ def test_a_spent_budget_is_no_failure(ready: Path, capsys: pytest.CaptureFixture
     assert (
         "`cuggino run --resume` continues where it stopped; give it a larger limit" in printed.out
     )
-    assert "cuggino: The budget of the run is used up: $0.5000 of $0.3000 spent" in printed.err
+    assert "cuggino: The budget of the run is used up: $0.50 of $0.30 spent" in printed.err
     assert "Loop error" not in printed.err

@@ -162,11 +162,11 @@ Deliverables
   blocked           do DL-3 (DL-3)
 
 Sessions
-  1  initializer  5s  $0.2500  completed: Planned.
-  2  coding       5s  $0.2500  completed: One <done>.
-  3  coding       0s           failed: it crashed
-  4  coding       5s  $0.5000  completed: All done.
-  5  verify       5s  $0.2500  completed
+  1  initializer  5s  $0.25  completed: Planned.
+  2  coding       5s  $0.25  completed: One <done>.
+  3  coding       0s         failed: it crashed
+  4  coding       5s  $0.50  completed: All done.
+  5  verify       5s  $0.25  completed
 """
         == rest
     )
@@ -216,14 +216,14 @@ def test_a_killed_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None
     run_id = killed(project)
     shown = output_of(capsys, "runs", "show", run_id)
     assert f"Run {run_id} killed\n" in shown
-    assert "  2  coding                    unfinished\n" in shown
+    assert "  2  coding                  unfinished\n" in shown
     out = output_of(capsys, "runs", "replay", run_id)
     assert (
         """\
 [Summary] Interrupted
   Sessions   2
   Passed     0/3 deliverables
-  Cost       $0.2500
+  Cost       $0.25
 """
         in out
     )

@@ -91,7 +91,7 @@ def test_replay_of_an_item(project: Path, capsys: pytest.CaptureFixture[str]) ->
     )
     out = output_of(capsys, "runs", "replay", "0193")
     assert "▶ Write: a.txt\n" in out
-    assert "[Planning] $0.5000 (watch total $2.00)" in out
+    assert "[Planning] $0.50 (watch total $2.00)" in out
 
 
 @pytest.mark.parametrize("speed", ["-1", "nan", "fast"])

@@ -173,7 +173,7 @@ def test_levels_of_a_budget() -> None:
     "kind, spent, limit, message, option",
     [
         ("cost", 10.416, 10.0, "The budget of the run is used up: $10.42 of $10.00", "--budget"),
-        ("cost", 0.0561, 0.05, "The budget of the run is used up: $0.0561 of $0.0500", "--budget"),
+        ("cost", 0.0561, 0.05, "The budget of the run is used up: $0.06 of $0.05", "--budget"),
         (
             "tokens",
             1_000_500,

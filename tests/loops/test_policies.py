@@ -265,7 +265,7 @@ class TestMoney:
         loop = loop_of(tmp_path, t, t.agent("ax#", own), t.agent("(d|)"))
         seen = t.record(loop.run(budget=0.5, max_retries=3))
         assert (2, "LoopError 13") == course(seen)[-1]
-        assert "$0.6000 of $0.5000 spent" in error_of(seen).message
+        assert "$0.60 of $0.50 spent" in error_of(seen).message
         assert "--budget" in (error_of(seen).hint or "")
 
 

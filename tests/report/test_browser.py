@@ -13,6 +13,7 @@ from tests.cli.recorded_deliveries import deliver
 from tests.report.browser import PHONE, WIDE, Browser, browser
 from tests.report.hostile import hostile_report
 from tests.report.journals import report_of
+from tests.type_sizes import SMALLEST
 
 __all__ = ["browser"]
 
@@ -55,6 +56,7 @@ def test_page(
         assert {"light": "rgb(250, 250, 250)", "dark": "rgb(17, 20, 24)"}[scheme] == color
         lightest = shown.number(_CONTRAST)
         assert lightest >= 4.4, "text is hard to read"
+        assert shown.number(SMALLEST) >= 11
 
 
 _CONTRAST = """() => {
@@ -123,10 +125,11 @@ def test_print(browser: Browser, tmp_path: Path) -> None:
 def test_deliveries(browser: Browser, tmp_path: Path, width: int) -> None:
     """The sessions and deliverables of the deliverables loop fit into the page."""
     report = build_report(deliver(tmp_path, verify=True).entries)
+    sessions = sum(stage.kind != "other" for stage in report.stages)
     with browser.show(write(tmp_path, report), width=width) as shown:
         assert [] == shown.console
         assert width == shown.number("document.documentElement.scrollWidth")
-        assert len(report.stages) == shown.number("document.querySelectorAll('svg a').length")
+        assert sessions == shown.number("document.querySelectorAll('svg a').length")
         assert "2 of 3 deliverables passed" in shown.page.inner_text("h1")
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta, timezone
+from datetime import UTC, timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -20,7 +21,7 @@ from cuggino.report.charts import (
 from cuggino.report.times import Times
 from tests.report.journals import START, after, begin, entries_of, report_of
 
-ZONE = timezone.utc  # noqa: UP017
+ZONE = UTC
 
 
 def times_of(report: RunReport) -> Times:
@@ -47,19 +48,18 @@ def test_bars() -> None:
     report = report_of("resumed")
     chart = drawn(report)
     lanes = {lane.y - 12: lane.text for lane in chart.lanes}
-    assert [stage.kind for stage in report.stages] == [lanes[bar.y] for bar in chart.bars]
-    assert [*range(len(report.stages))] == [bar.target for bar in chart.bars]
-    scale = (1000 - chart.left - 4) / (report.end - report.start).total_seconds()
-    for bar, stage in zip(chart.bars, report.stages, strict=True):
+    stages = [(n, stage) for n, stage in enumerate(report.stages) if stage.kind != "other"]
+    assert [stage.kind for _, stage in stages] == [lanes[bar.y] for bar in chart.bars]
+    assert [n for n, _ in stages] == [bar.target for bar in chart.bars]
+    idle = 3600.0  # squeezed
+    scale = (1000 - chart.left - 4 - 90) / ((report.end - report.start).total_seconds() - idle)
+    for bar, (_, stage) in zip(chart.bars, stages, strict=True):
         assert bar.width == pytest.approx(max(stage.seconds * scale, 1.0), abs=0.06)
-        assert bar.x == pytest.approx(
-            chart.left + (stage.start - report.start).total_seconds() * scale, abs=0.06
-        )
     (cut_off,) = (bar for bar in chart.bars if bar.is_cut_off)
     assert "cut off, done again later" in cut_off.title
     again = next(bar.title for bar in chart.bars if "try 2" in bar.title)
     assert "implementing#6, try 2" in again
-    assert "$0.6000, 31,800 tokens" in again
+    assert "$0.60, 31,800 tokens" in again
     assert "Done: Task 2" in again
 
 
@@ -80,10 +80,30 @@ def test_gaps() -> None:
     (gap,) = drawn(report_of("resumed")).gaps
     assert gap.x < gap.y
     assert "stopped 1 h" == gap.text
+    assert gap.y - gap.x == pytest.approx(90, abs=1)  # most of the time, but not of the width
     assert () == drawn(report_of("finished")).gaps
     stages = [begin(f"a#{n}") for n in range(50)]
     (short,) = drawn(build_report(entries_of(*stages, RunContinued(), begin("b#51")))).gaps
     assert "" == short.text
+
+
+def test_idle_times_are_squeezed() -> None:
+    """Two minutes of work around a night of waiting take most of the width."""
+    night = 8 * 3600
+    spans = [
+        Span(0, START, after(60), "good", 1, "a"),
+        Span(0, after(night), after(night + 60), "good", 2, "b"),
+    ]
+    end = after(night + 60)
+    chart = overview(["a"], spans, START, end, Times(ZONE, START, end), title="")
+    assert chart is not None
+    (gap,) = chart.gaps
+    assert "idle 7 h 59 m" == gap.text
+    assert all(bar.width > 300 for bar in chart.bars)
+    texts = [tick.text for tick in chart.ticks]
+    assert {"21:00:30", "05:00:30"} <= {*texts}
+    places = [tick.x for tick in chart.ticks]
+    assert all(b - a >= 60 for a, b in pairwise(places))
 
 
 def test_notices_are_marks() -> None:

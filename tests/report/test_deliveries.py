@@ -69,7 +69,7 @@ def test_sessions_are_bars(tmp_path: Path) -> None:
     assert {"other"} == {stage.kind for stage in report.stages if stage.session is None}
     drawn = timeline(report, Times(UTC, report.start, report.end))
     assert drawn is not None
-    lanes = ["initializer", "coding", "verify", "other", "notices"]
+    lanes = ["initializer", "coding", "verify", "notices"]
     assert lanes == [lane.text for lane in drawn.lanes]
     assert any("session 2: coding" in bar.title for bar in drawn.bars)
     assert any("error: it crashed" in bar.title for bar in drawn.bars)
@@ -126,7 +126,7 @@ def test_sessions_table(tmp_path: Path) -> None:
     """Each session has a row with its instruction, cost, outcome and final message."""
     report = report_on(tmp_path, verify=True)
     rows = cells(report, "sessions")
-    assert ["1", "initializer", "00:00:00", "5.0 s", "$0.2500", "completed", "Planned."] == rows[0]
+    assert ["1", "initializer", "00:00:00", "5.0 s", "$0.25", "completed", "Planned."] == rows[0]
     assert ["3", "coding", "00:00:10", "0 ms", "–", "failed"] == rows[2][:6]
     assert "it crashed\nin a loop" in rows[2][6]
     assert "1 session failed." in Page(rendered(report)).words

@@ -127,7 +127,7 @@ def test_decisions_come_first(project: Path, night: NightReport) -> None:
         ("finding", "Tax tables", False, f"cuggino issues show {name_at(after(-9), 2)[:8]}"),
     ] == [(one.kind, one.title, one.is_new, one.command) for one in decided.decisions]
     page = render_night(decided, zone=ZONE)
-    assert "2 of 4 items done, 3 waiting for you" in page
+    assert "2 of 4 items done, 2 waiting for you, 1 given up" in page
     assert page.index('id="decisions"') < page.index('id="items"')
     assert "<strong>of</strong>" in page
     assert "from before this watch" in page

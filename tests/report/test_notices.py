@@ -20,12 +20,12 @@ NOTICED = (
     *(ev.DirtyFilesCommitted, ev.DirtyFilesKept, ev.SnapshotFailed),
     *(ev.InstructionsChanged, ev.ProtectedChanged, ev.RoleViolated, ev.SandboxChosen),
     *(ev.ControlIgnored, ev.PauseEnded, ev.RunResumed, ev.SkipAsked, ev.Steered, ev.StopAsked),
-    *(ev.LoopMaxIterations, ev.NoProgress, ev.TaskLimitReached),
+    *(ev.NoProgress, ev.TaskLimitReached),
     *(ev.DeliverSessionRetry, ev.DeliverWarning, ev.DoneFileRejected),
     *(ev.PlanBuildSessionRetry, ev.PlanBuildWarning),
     *(ev.HookFailed, ev.NotificationFailed, ev.WatchAuditFailed, ev.WatchDiskFull),
     *(ev.WatchFollowDelayed, ev.WatchFollowHealed, ev.WatchForgeWaiting, ev.WatchIssueAnswered),
-    *(ev.WatchItemHeld, ev.WatchItemParked, ev.WatchItemRetry, ev.WatchItemSkipped),
+    *(ev.WatchItemRetry, ev.WatchItemSkipped),
     *(ev.WatchPlaceGone, ev.WatchPolling, ev.WatchProposal, ev.WatchProposed),
     *(ev.WatchReportFailed, ev.WatchSentBack, ev.WatchSlotsChanged, ev.WatchSourceFailed),
     *(ev.WatchWorkers, ev.WatchWorkKept),
@@ -64,7 +64,7 @@ def test_usual_events_are_no_notices(event: ev.Event) -> None:
 @each(
     "event, tone",
     [
-        (ev.WatchItemParked(filename="a", reason="why"), "bad"),
+        (ev.NotificationFailed(message="why"), "warning"),
         (RETRY, "warning"),
         (ev.StopAsked(), "neutral"),
         (ev.WatchIssueAnswered(filename="a", issue="i.md", author="bob"), "neutral"),

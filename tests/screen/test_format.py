@@ -260,13 +260,13 @@ def replaced(**fields: Any) -> ev.Event:
             ev.GuardDenied(tool="Write", tool_use_id="t", part="Write /a", reason="Not there."),
             "[Guard] Denied Write /a (Not there.)",
         ),
-        (ALL, ended("failed"), "[Agent] Session failed ($0.5000)"),
-        (ALL, ended("interrupted"), "[Agent] Session interrupted ($0.5000)"),
-        (ALL, ended("max_turns"), "[Agent] Session ended: turn limit reached ($0.5000)"),
-        (ALL, ended("budget"), "[Agent] Session ended: budget spent ($0.5000)"),
-        (ALL, ended("quota"), "[Agent] Session ended: usage limit reached ($0.5000)"),
+        (ALL, ended("failed"), "[Agent] Session failed ($0.50)"),
+        (ALL, ended("interrupted"), "[Agent] Session interrupted ($0.50)"),
+        (ALL, ended("max_turns"), "[Agent] Session ended: turn limit reached ($0.50)"),
+        (ALL, ended("budget"), "[Agent] Session ended: budget spent ($0.50)"),
+        (ALL, ended("quota"), "[Agent] Session ended: usage limit reached ($0.50)"),
         # The cost of a session in full, that of its stage by default.
-        (FULL, ENDED, "[Agent] $0.0123, 3 turns, 12s"),
+        (FULL, ENDED, "[Agent] $0.01, 3 turns, 12s"),
         (FULL, FREE, "[Agent] $0.00, 1 turn"),
         (FULL, TIMED, "[Agent] 1m 30s"),
         (FULL, ev.SessionEnded(outcome="completed"), "[Agent] Session completed"),
@@ -274,7 +274,7 @@ def replaced(**fields: Any) -> ev.Event:
         (
             DEFAULT,
             ev.StageCost(phase="planning", cost_usd=0.01234, total_cost=0.5),
-            "[Planning] $0.0123 (run total $0.5000)",
+            "[Planning] $0.01 (run total $0.50)",
         ),
         (
             DEFAULT,
@@ -306,7 +306,7 @@ def replaced(**fields: Any) -> ev.Event:
         (
             FULL,
             ev.SessionEnded(outcome="completed", cost_usd=0.5, cost_estimated=True),
-            "[Agent] ~$0.5000",
+            "[Agent] ~$0.50",
         ),
         # A watch that waits for pull requests does not call its backlog empty.
         (

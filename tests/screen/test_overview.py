@@ -81,7 +81,7 @@ def test_the_issue_of_an_imported_item() -> None:
 def test_what_waits_is_listed_without_control_characters() -> None:
     """Items that wait for a person come last, and cannot control the terminal."""
     text = shown(ev.WatchSpecIssueWaiting(), waiting=(ISSUE,))
-    assert ["Waiting for you", "  spec-issue i.md: PDF␛[2J?"] == text.splitlines()[-2:]
+    assert ["Waiting for you", "  spec-issue PDF␛[2J? (answer it)"] == text.splitlines()[-2:]
 
 
 def test_lines_fit_the_terminal() -> None:

@@ -198,7 +198,7 @@ def test_the_end_of_a_stage_has_its_duration_and_cost() -> None:
     bench = bench_of()
     cost = ev.StageCost(phase="planning", duration=61, cost_usd=0.5, total_cost=1.5)
     shown = bench.show(PLANNING, cost, ev.PlanComplete(content="x"))
-    assert ["[Planning] 1m 1s, $0.5000 (run total $1.50)", "[PLAN_COMPLETE] x"] == shown[1:]
+    assert ["[Planning] 1m 1s, $0.50 (run total $1.50)", "[PLAN_COMPLETE] x"] == shown[1:]
     bench.at(10, PLANNING)
     bench.clock.advance_to(22)
     assert ["[Planning] 12s", "[PLAN_COMPLETE] y"] == bench.show(ev.PlanComplete(content="y"))[-2:]
@@ -208,7 +208,7 @@ def test_the_total_of_a_watch() -> None:
     """The items of a watch share a total."""
     cost = ev.StageCost(phase="planning", cost_usd=0.5, total_cost=1.5)
     shown = bench_of().show(ev.WatchProcessingItem(filename="1.md"), PLANNING, cost)
-    assert "[Planning] $0.5000 (watch total $1.50)" == shown[-1]
+    assert "[Planning] $0.50 (watch total $1.50)" == shown[-1]
 
 
 # Status

@@ -60,7 +60,7 @@ def overview_page(site: Site, overview: Overview, *, seq: int) -> str:
 def overview_fragments(site: Site, overview: Overview) -> list[Fragment]:
     """Return the parts of the overview that change."""
     rows = "".join(
-        f'<li><a href="{site.url("w", place.key, "r", run.id)}">'
+        f'<li><a href="{site.url("p", place.key, "runs", run.id)}">'
         f"{html.escape(place.name)} {run.short_id} {run.state}</a></li>"
         for place, runs in overview.runs
         for run in runs

@@ -49,7 +49,7 @@ def served(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
 
 def post(served: Page, *parts: str, **fields: str) -> httpx.Response:
     """Send a form, without following its redirect."""
-    url = served.server.app.site.url("w", "shop", *parts)
+    url = served.server.app.site.url("p", "shop", *parts)
     headers = {"Origin": served.origin, "Sec-Fetch-Site": "same-origin"}
     return served.client.post(url, data=fields, headers=headers, follow_redirects=False)
 
@@ -84,7 +84,7 @@ def test_add_keeps_what_was_written(served: Page, backlog: Backlog, title: str, 
 
 def test_edit(served: Page, backlog: Backlog, workspace: Workspace) -> None:
     """The text of an item is replaced."""
-    digest = field(served.get("w", "shop", "items", "002-second.md").text, "digest")
+    digest = field(served.get("p", "shop", "items", "002-second.md").text, "digest")
     answer = post(served, "items", "002-second.md", do="save", digest=digest, text="# Two\n\nx")
     assert 303 == answer.status_code
     assert "# Two\n\nx\n" == (workspace.backlog / "002-second.md").read_text()
@@ -92,7 +92,7 @@ def test_edit(served: Page, backlog: Backlog, workspace: Workspace) -> None:
 
 def test_edit_of_a_changed_item(served: Page, backlog: Backlog, workspace: Workspace) -> None:
     """An item that an editor saved meanwhile is not overwritten: both texts are shown."""
-    digest = field(served.get("w", "shop", "items", "002-second.md").text, "digest")
+    digest = field(served.get("p", "shop", "items", "002-second.md").text, "digest")
     path = workspace.backlog / "002-second.md"
     path.write_text("# By an editor\n")
     answer = post(served, "items", "002-second.md", do="save", digest=digest, text="# By me")
@@ -115,7 +115,7 @@ def test_edit_of_an_item_that_is_gone(
     served: Page, backlog: Backlog, workspace: Workspace, backlog_state: str
 ) -> None:
     """An item that was finished or parked meanwhile: the text is shown, nothing is lost."""
-    digest = field(served.get("w", "shop", "items", "002-second.md").text, "digest")
+    digest = field(served.get("p", "shop", "items", "002-second.md").text, "digest")
     if backlog_state == "archived":
         backlog.remove("002-second.md")
     else:
@@ -142,7 +142,7 @@ def test_retry(served: Page, backlog: Backlog, workspace: Workspace) -> None:
     backlog.park("001-first.md", "failed")
     backlog.park("002-second.md", "failed")
     assert 303 == post(served, "items", "001-first.md", do="retry").status_code
-    digest = field(served.get("w", "shop", "items", "002-second.md").text, "digest")
+    digest = field(served.get("p", "shop", "items", "002-second.md").text, "digest")
     changed = post(served, "items", "002-second.md", do="retry", digest=digest, text="# Smaller")
     assert 303 == changed.status_code
     assert ["001-first.md", "002-second.md", "003-third.md"] == backlog.items()
@@ -156,7 +156,7 @@ def test_names_never_leave_the_folder(served: Page, backlog: Backlog, workspace:
     (workspace.backlog / "folder").mkdir()
     headers = {"Origin": served.origin, "Sec-Fetch-Site": "same-origin"}
     for name in ("..%2f..%2f.specs%2flogin.md", "%2e%2e", ".hidden.md", "none.md", "%00", "folder"):
-        url = f"{served.base}/w/shop/items/{name}"
+        url = f"{served.base}/p/shop/items/{name}"
         for do in ("save", "retry", "up", ""):
             fields = {"do": do, "text": "changed", "digest": ""}
             answer = served.client.post(url, data=fields, headers=headers, follow_redirects=False)
@@ -173,7 +173,7 @@ def test_an_item_that_is_a_link(served: Page, workspace: Workspace, tmp_path: Pa
     """The target of a link is not written, and its text not shown."""
     (tmp_path / "secret").write_text("# Title\n\nsecret text\n")
     (workspace.backlog / "001-link.md").symlink_to(tmp_path / "secret")
-    shown = served.get("w", "shop", "items", "001-link.md").text
+    shown = served.get("p", "shop", "items", "001-link.md").text
     assert "is a link" in shown
     assert "secret text" not in shown
     assert 409 == post(served, "items", "001-link.md", do="save", text="x").status_code
@@ -184,10 +184,10 @@ class TestIssues:
     def test_answer(self, served: Page, workspace: Workspace) -> None:
         """An answer goes into the specifications and settles the question."""
         name = workspace.write_spec_issue("# Which?\n\nPDF or HTML")
-        shown = served.get("w", "shop", "issues", name).text
+        shown = served.get("p", "shop", "questions", name).text
         assert "PDF or HTML" in shown
         assert "login.md" in shown
-        answer = post(served, "issues", name, do="answer", text="HTML")
+        answer = post(served, "questions", name, do="answer", text="HTML")
         assert 303 == answer.status_code
         assert [] == workspace.issues()
         decided = (workspace.root / ".specs" / "decisions.md").read_text()
@@ -197,7 +197,7 @@ class TestIssues:
         """The question was settled meanwhile: the answer is shown again, and not written."""
         name = workspace.write_spec_issue("Which?")
         workspace.resolve(workspace.issues()[0])
-        answer = post(served, "issues", name, do="answer", text="a long <answer>")
+        answer = post(served, "questions", name, do="answer", text="a long <answer>")
         assert 409 == answer.status_code
         assert "settled already" in answer.text
         assert "a long &lt;answer&gt;" in answer.text
@@ -206,7 +206,7 @@ class TestIssues:
     def test_empty_answer(self, served: Page, workspace: Workspace) -> None:
         """An empty answer settles nothing."""
         name = workspace.write_spec_issue("Which?")
-        answer = post(served, "issues", name, do="answer", text=" ")
+        answer = post(served, "questions", name, do="answer", text=" ")
         assert 409 == answer.status_code
         assert "the answer is empty" in answer.text
         assert 1 == len(workspace.issues())
@@ -214,7 +214,7 @@ class TestIssues:
     def test_change_of_the_specifications(self, served: Page, workspace: Workspace) -> None:
         """A specification is edited, and the question settled with it."""
         name = workspace.write_spec_issue("Which?")
-        url = served.server.app.site.url("w", "shop", "specs", "login.md")
+        url = served.server.app.site.url("p", "shop", "specs", "login.md")
         shown = served.client.get(f"{url}?issue={name}").text
         assert "# Login" in shown
         saved = post(
@@ -232,7 +232,7 @@ class TestIssues:
     def test_changed_specification(self, served: Page, workspace: Workspace) -> None:
         """A specification that an editor saved is not overwritten, and nothing is settled."""
         name = workspace.write_spec_issue("Which?")
-        shown = served.get("w", "shop", "specs", "login.md").text
+        shown = served.get("p", "shop", "specs", "login.md").text
         path = workspace.root / ".specs" / "login.md"
         path.write_text("# By an editor\n")
         digest = field(shown, "digest")
@@ -249,22 +249,22 @@ class TestIssues:
         (workspace.root / "secret.md").write_text("secret\n")
         (workspace.root / ".specs" / "link.md").symlink_to(workspace.root / "secret.md")
         for name in ("../secret.md", "link.md", ".git/config", "none.md"):
-            assert served.get("w", "shop", "specs", name).status_code in (404, 409), name
+            assert served.get("p", "shop", "specs", name).status_code in (404, 409), name
             assert post(served, "specs", name, text="x", digest="").status_code in (404, 409), name
             assert "secret\n" == (workspace.root / "secret.md").read_text()
 
     def test_dismiss(self, served: Page, workspace: Workspace) -> None:
         """A dismissed finding is in the memory, with the reason."""
         name = workspace.write_tbd_item("# No test")
-        assert 409 == post(served, "issues", name, do="dismiss", text="").status_code
-        assert 303 == post(served, "issues", name, do="dismiss", text="by hand").status_code
+        assert 409 == post(served, "questions", name, do="dismiss", text="").status_code
+        assert 303 == post(served, "questions", name, do="dismiss", text="by hand").status_code
         assert [] == workspace.issues()
         assert "Dismissed: by hand" in workspace.read_memory()
 
     def test_resolve(self, served: Page, workspace: Workspace) -> None:
         """A question is settled without an answer once the specifications are clear."""
         name = workspace.write_spec_issue("Which?")
-        assert 303 == post(served, "issues", name, do="resolve").status_code
+        assert 303 == post(served, "questions", name, do="resolve").status_code
         assert [] == workspace.issues()
 
 
@@ -287,7 +287,7 @@ class TestControl:
         with workspace.lock(command="cuggino watch"):
             answer = post(served, "control", run="r1", **fields)
         assert 303 == answer.status_code
-        assert answer.headers["location"] == served.server.app.site.url("w", "shop", "r", "r1")
+        assert answer.headers["location"] == served.server.app.site.url("p", "shop", "runs", "r1")
         state = state_folder({"XDG_STATE_HOME": str(workspace.root.parent / "state")})
         assert state is not None
         folder = ControlFolder(workspace.control, key=state / KEY_FILE)
@@ -303,7 +303,7 @@ class TestControl:
     )
     def test_confirmation(self, served: Page, workspace: Workspace, do: str, label: str) -> None:
         """The button of an act that cannot be taken back only leads to a page that asks."""
-        url = served.server.app.site.url("w", "shop", "control")
+        url = served.server.app.site.url("p", "shop", "control")
         with workspace.lock(command="cuggino watch"):
             asked = served.client.get(url, params={"do": do, "run": "r1", "item": "001-a.md"})
             assert not workspace.control.exists()
@@ -312,11 +312,11 @@ class TestControl:
         assert f'<button name="do" value="{do}" id="do-{do}" class="stop">{label}<' in asked.text
         assert 'name="run" value="r1"' in asked.text
         assert 'name="item" value="001-a.md"' in asked.text
-        assert served.server.app.site.url("w", "shop", "r", "r1") in asked.text  # the way back
+        assert served.server.app.site.url("p", "shop", "runs", "r1") in asked.text  # the way back
 
     def test_nothing_to_confirm(self, served: Page, workspace: Workspace) -> None:
         """Nothing is asked when nothing runs, or about acts that can be taken back."""
-        url = served.server.app.site.url("w", "shop", "control")
+        url = served.server.app.site.url("p", "shop", "control")
         assert 409 == served.client.get(url, params={"do": "stop"}).status_code
         with workspace.lock(command="cuggino watch"):
             answer = served.client.get(url, params={"do": "pause"}, follow_redirects=False)
@@ -343,7 +343,7 @@ class TestControl:
 
 def test_forms_of_other_sites_are_refused(served: Page, backlog: Backlog) -> None:
     """A form needs our origin."""
-    url = served.server.app.site.url("w", "shop", "items")
+    url = served.server.app.site.url("p", "shop", "items")
     headers = {"Origin": "http://evil.example"}
     answer = served.client.post(url, data={"title": "x"}, headers=headers)
     assert 403 == answer.status_code

@@ -36,7 +36,7 @@ document.dispatchEvent(new Event('visibilitychange'));
 
 def _url(served: Page, run: Writer) -> str:
     site = served.server.app.site
-    return served.origin + site.url("w", site.places[0].key, "r", run.run_id)
+    return served.origin + site.url("p", site.places[0].key, "runs", run.run_id)
 
 
 def _write(run: Writer, *numbers: int) -> None:
@@ -292,14 +292,14 @@ def test_other_ports_get_neither_cookie_nor_way_in(served: Page, chromium: Chrom
             """async (url) => {
               const ask = (path, more) => fetch(url + path, {mode: "no-cors",
                 credentials: "include", ...more}).then(() => "answered", () => "blocked");
-              return [await ask("/"), await ask("/w/shop/control",
+              return [await ask("/"), await ask("/p/shop/control",
                 {method: "POST", body: new URLSearchParams("a=b")})];
             }""",
             target,
         )
         assert ["blocked", "blocked"] == answers
         with tab.expect_navigation() as loaded:
-            tab.evaluate(_SUBMIT, f"{target}/w/shop/control")
+            tab.evaluate(_SUBMIT, f"{target}/p/shop/control")
         assert 403 == loaded.value.status
         entered.goto(url)
         assert not [headers for headers in seen if served.base in str(headers)]

@@ -98,7 +98,7 @@ def at_the_page(
     add(tab, "Order history", "As in `.specs/words.md`.")
     working = tab.locator(".column.working")
     expect(working).to_contain_text("Order history")
-    working.locator("a[href*='/r/']").click()
+    working.locator("a[href*='/runs/']").click()
 
     # The run, live: nothing of what follows reloads the page.
     tab.evaluate("window.same = true")

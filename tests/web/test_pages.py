@@ -133,8 +133,8 @@ def test_plan_and_commits_come_at_once(run: Run) -> None:
     assert ["The form" in html for html in run.changes(plan).of("p-plan")] == [True]
     commit = ev.CommitPerformed(iteration=1, commit_hash="abc1234", message="Add it")
     (html,) = run.changes(commit).of("p-commits")
-    assert "/x/w/" in html
-    assert "/r/run-1/commit/abc1234" in html
+    assert "/x/p/" in html
+    assert "/runs/run-1/commit/abc1234" in html
 
 
 def test_the_usual_end(run: Run) -> None:
@@ -142,7 +142,7 @@ def test_the_usual_end(run: Run) -> None:
     assert "usually" not in run.page()
     made = ev.Forecast(loop="run", runs=3, duration=60, worst_duration=90)
     (html,) = run.changes(made).of("head")
-    assert "usually takes 1:00, until " in html
+    assert "usually takes 1 m, until " in html
     run.fold.running = False
     (html,) = run.changes(ev.RunEnded(state="approved")).of("head")
     assert "usually" not in html
@@ -254,14 +254,6 @@ def test_messages_without_a_site() -> None:
     assert "&lt;b&gt;" in text
     assert "/x" not in text
     assert "<script" not in text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0, "0:00"), (7.4, "0:07"), (2285, "38:05"), (11_520, "3 h 12 min")]
-)
-def test_span(seconds: float, text: str) -> None:
-    """Durations are short."""
-    assert text == pages.span(seconds)
 
 
 def test_usage_windows(run: Run) -> None:

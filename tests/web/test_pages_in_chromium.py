@@ -14,12 +14,13 @@ from cuggino import events as ev
 from cuggino.storage import Backlog, Workspace, new_run_id
 from cuggino.storage.journal import Journal
 from tests.report.hostile import BAD, MARKDOWN
+from tests.type_sizes import NARROWEST, SMALLEST
 from tests.web.chromium import Chromium
 from tests.web.server import Page
 
 EVIL = """
 () => {
-  const base = document.documentElement.dataset.base || location.pathname.split("/w/")[0];
+  const base = document.documentElement.dataset.base || location.pathname.split("/p/")[0];
   const found = [];
   for (const one of document.querySelectorAll("*")) {
     for (const { name } of one.attributes) {
@@ -81,7 +82,7 @@ def run(project: Path) -> Iterator[Run]:
 
 
 def url(served: Page, *parts: str) -> str:
-    return served.origin + served.server.app.site.url("w", "shop", *parts)
+    return served.origin + served.server.app.site.url("p", "shop", *parts)
 
 
 def test_hostile_texts(served: Page, project: Path, chromium: Chromium) -> None:
@@ -122,17 +123,18 @@ def test_hostile_texts(served: Page, project: Path, chromium: Chromium) -> None:
     item = backlog.items()[-1]
     pages = [
         served.server.url,
-        url(served, "r", run.id),
+        url(served, "runs", run.id),
         url(served, "items", name),
         url(served, "items", item),
-        url(served, "issues", issue),
+        url(served, "questions", issue),
         url(served, "specs", '<img src=x onerror=alert(1)>"x.md'),
-        url(served, "r", run.id, "commit", "abc1234"),
+        url(served, "runs", run.id, "commit", "abc1234"),
     ]
     for address in pages:
         tab = chromium.tab(init="window.alert = () => { window.alerted = true; };")
         tab.on("dialog", lambda dialog: pytest.fail(dialog.message))
-        tab.goto(address)
+        answer = tab.goto(address)
+        assert answer is not None and answer.ok, address
         for folded in tab.locator("details:not([open]) > summary").all()[:60]:
             if folded.is_visible():
                 folded.click()
@@ -149,7 +151,7 @@ def test_what_is_used_is_not_replaced(served: Page, run: Run, chromium: Chromium
     call = ev.ToolCall(name="Bash", id="1", input={"command": "make test"})
     run.add(ev.AgentMessage(text="I begin."), call, stage="implementing#1")
     tab = chromium.tab(served.server.url)
-    tab.goto(url(served, "r", run.id))
+    tab.goto(url(served, "runs", run.id))
     expect(tab.locator("#stages")).to_contain_text("I begin.")
     steer = tab.get_by_label("Message to the agent")
     steer.fill("half a sen")
@@ -188,15 +190,32 @@ def test_widths_and_schemes(
     tab.emulate_media(color_scheme=scheme)
     item = Backlog(workspace).items()[0]
     for address in (
-        url(served).removesuffix("w/shop"),
-        url(served, "r", run.id),
+        url(served).removesuffix("p/shop"),
+        url(served, "runs", run.id),
         url(served, "items", item),
-        url(served, "issues", issue),
+        url(served, "questions", issue),
         url(served, "control") + "?do=stop",
     ):
-        tab.goto(address)
+        answer = tab.goto(address)
+        assert answer is not None and answer.ok, address
         assert width >= tab.evaluate("document.documentElement.scrollWidth"), address
         assert [] == tab.evaluate(CONTRAST), address
+        assert 11 <= tab.evaluate(SMALLEST), address
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_watch_has_no_rail(served: Page, project: Path, chromium: Chromium, width: int) -> None:
+    """A page without a plan has the whole width, also once it has ended."""
+    run = Run(project, kind="watch", command="cuggino watch")
+    run.add(ev.WatchProcessingItem(filename="1.md", title="Login", position=1, total=1))
+    tab = chromium.tab(served.server.url)
+    tab.set_viewport_size({"width": width, "height": 844})
+    tab.goto(url(served, "runs", run.id))
+    assert 340 < tab.evaluate(NARROWEST)
+    run.add(ev.RunEnded(state="interrupted"))
+    run.journal.close()
+    expect(tab.locator(".verdict")).to_be_visible()
+    assert 340 < tab.evaluate(NARROWEST)
 
 
 CONTRAST = """
@@ -323,14 +342,14 @@ def test_names_of_lanes_stay_in_sight(served: Page, run: Run, chromium: Chromium
     run.add(ev.StageFinished(outcome={"_tag": "Done"}), stage="implementing#1")
     tab = chromium.tab(served.server.url)
     tab.set_viewport_size({"width": 390, "height": 844})
-    tab.goto(url(served, "r", run.id))
+    tab.goto(url(served, "runs", run.id))
     chart = tab.locator("#p-timeline .chart")
     name = chart.locator("text.lane").first
     assert chart.evaluate("box => box.scrollLeft") > 100
     box, seen = chart.bounding_box(), name.bounding_box()
     assert box is not None
     assert seen is not None
-    assert box["x"] - 5 <= seen["x"] < box["x"] + 40
+    assert box["x"] - 10 <= seen["x"] < box["x"] + 40
     chart.evaluate("box => { box.scrollLeft = 0; }")
     expect(name).to_have_attribute("x", "0.0")
 
@@ -338,7 +357,7 @@ def test_names_of_lanes_stay_in_sight(served: Page, run: Run, chromium: Chromium
 def test_page_of_a_run_that_has_ended(served: Page, run: Run, chromium: Chromium) -> None:
     """The end of a run leads its page, with what starts it again; the page says so live."""
     tab = chromium.tab(served.server.url)
-    tab.goto(url(served, "r", run.id))
+    tab.goto(url(served, "runs", run.id))
     expect(tab.locator("#head")).to_contain_text("implementing")
     run.add(ev.RunEnded(state="budget", message="The budget of the run is used up"))
     verdict = tab.locator(".verdict")

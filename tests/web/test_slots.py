@@ -196,7 +196,7 @@ def test_pages_on_a_phone(
         tab = chromium.tab()
         tab.set_viewport_size({"width": PHONE, "height": 844})
         tab.emulate_media(color_scheme=scheme)
-        for url in (served.server.url, served.server.app.site.url("w", "shop", "r", run)):
+        for url in (served.server.url, served.server.app.site.url("p", "shop", "runs", run)):
             tab.goto(url if url.startswith("http") else served.origin + url)
             expect(tab.locator(".slots > section").first).to_be_visible()
             expect(tab.locator(".delayed")).to_contain_text("README.md")
@@ -211,7 +211,7 @@ def test_run_pages_in_a_browser(watch: Callable[[float], Path], chromium: Chromi
     run = journal_of(project, None).stem
     with page(project) as served:
         tab = chromium.tab(served.server.url)
-        tab.goto(served.origin + served.server.app.site.url("w", "shop", "r", run))
+        tab.goto(served.origin + served.server.app.site.url("p", "shop", "runs", run))
         expect(tab.locator("#head")).to_contain_text("2 of 3 slots at work")
         expect(tab.locator("#now .slots > section")).to_have_count(3)
         expect(tab.locator("#p-landings")).to_contain_text("1 landed, 1 sent back")
@@ -268,7 +268,7 @@ def test_hostile_texts(tmp_path: Path, chromium: Chromium) -> None:
         tab = chromium.tab(served.server.url)
         for url in (
             served.server.url,
-            served.origin + served.server.app.site.url("w", "shop", "r", run),
+            served.origin + served.server.app.site.url("p", "shop", "runs", run),
         ):
             tab.goto(url)
             expect(tab.locator(".slots > section")).to_have_count(2)
@@ -314,7 +314,7 @@ def test_workers_in_a_browser(tmp_path: Path, chromium: Chromium, width: int) ->
         tab.set_viewport_size({"width": width, "height": 900})
         for url in (
             served.server.url,
-            served.origin + served.server.app.site.url("w", "shop", "r", run),
+            served.origin + served.server.app.site.url("p", "shop", "runs", run),
         ):
             tab.goto(url)
             table = tab.locator(".workers")
@@ -337,7 +337,7 @@ def test_workers_in_a_browser(tmp_path: Path, chromium: Chromium, width: int) ->
         append(journal_of(project, None), begun, ev.WatchWorkers(left=("rack-1",)), at=after(6))
         expect(tab.locator(".slots > section").nth(1)).to_contain_text("Slot 2 on rack-3")
         expect(tab.locator("#now .workers")).to_contain_text("The cluster has no workers")
-        tab.goto(served.origin + served.server.app.site.url("w", "shop", "r", attempt))
+        tab.goto(served.origin + served.server.app.site.url("p", "shop", "runs", attempt))
         expect(tab.locator("#head")).to_contain_text("slot 1 on rack-1 of the watch")
     assert [] == chromium.console
     card = next(card for card in read(project).cards if card.name == LOGIN)

@@ -39,7 +39,7 @@ def _key(served: Page, run: Writer) -> str:
 def _open(served: Page, run: Writer) -> tuple[int, str]:
     """Open the page of a run; return its position, and its text."""
     place = served.server.app.site.places[0].key
-    opened = served.get("w", place, "r", run.run_id)
+    opened = served.get("p", place, "runs", run.run_id)
     assert opened.status_code == 200
     return _seq(opened.text), opened.text
 
@@ -220,7 +220,7 @@ def test_journal_removed_under_a_page(served: Page, project: Path) -> None:
         run.journal.close()
         run.path.unlink()
         assert "gone" == next(messages).kind
-    answer = served.get("w", served.server.app.site.places[0].key, "r", run.run_id)
+    answer = served.get("p", served.server.app.site.places[0].key, "runs", run.run_id)
     assert answer.status_code in (404, 410)
     assert "removed" in answer.text
     assert "Traceback" not in answer.text
@@ -234,7 +234,7 @@ def test_workspace_removed_under_a_page(served: Page, project: Path) -> None:
     seq, _ = _open(served, run)
     shutil.rmtree(project)
     assert 200 == served.get().status_code
-    assert served.get("w", place, "r", run.run_id).status_code in (404, 410)
+    assert served.get("p", place, "runs", run.run_id).status_code in (404, 410)
     with served.stream(_key(served, run), "o", after=seq) as messages:
         assert "gone" == next(message.kind for message in messages if message.kind != "message")
     project.mkdir()
@@ -250,14 +250,20 @@ def test_broken_journal_has_a_page_that_says_so(served: Page, project: Path) -> 
     run.journal.close()
     with run.path.open("ab") as file:
         file.write(b'{"v":9}\n')
-    answer = served.get("w", served.server.app.site.places[0].key, "r", run.run_id)
+    answer = served.get("p", served.server.app.site.places[0].key, "runs", run.run_id)
     assert 409 == answer.status_code
     assert "version 9 of the journal format" in answer.text
 
 
 @pytest.mark.parametrize(
     "path",
-    ["w/shop/r/../../x", "w/none/r/1", "w/shop/r/%2e%2e", "static/x/..%2fpages.py", "nothing"],
+    [
+        "p/shop/runs/../../x",
+        "p/none/runs/1",
+        "p/shop/runs/%2e%2e",
+        "static/x/..%2fpages.py",
+        "nothing",
+    ],
 )
 def test_other_paths_are_not_found(served: Page, path: str) -> None:
     """Nothing but journals of the workspaces and our files can be asked for."""
@@ -273,7 +279,7 @@ def test_link_is_no_journal(served: Page, project: Path, tmp_path: Path) -> None
     folder = project / ".cuggino" / "journal"
     folder.mkdir(parents=True)
     (folder / run.path.name).symlink_to(run.path)
-    answer = served.get("w", served.server.app.site.places[0].key, "r", run.run_id)
+    answer = served.get("p", served.server.app.site.places[0].key, "runs", run.run_id)
     assert 404 == answer.status_code
 
 
@@ -288,7 +294,7 @@ def test_two_workspaces_with_the_same_run(tmp_path: Path) -> None:
     with page(*folders) as served:
         keys = [place.key for place in served.server.app.site.places]
         assert ["shop", "shop-2"] == keys
-        texts = [served.get("w", key, "r", runs[0].run_id).text for key in keys]
+        texts = [served.get("p", key, "runs", runs[0].run_id).text for key in keys]
     assert [["0"], ["1"]] == [re.findall("note-([0-9]+)-", text) for text in texts]
     for run in runs:
         run.journal.close()
@@ -437,16 +443,16 @@ def test_page_that_failed_can_be_tried_again(
 
     with monkeypatch.context() as patch:
         patch.setattr(plain_pages.RunFold, "add", fail)
-        answer = served.get("w", place, "r", run.run_id)
+        answer = served.get("p", place, "runs", run.run_id)
         assert 409 == answer.status_code
         assert "cannot be shown" in answer.text
     with monkeypatch.context() as patch:
         patch.setattr(plain_pages, "run_page", fail)
-        answer = served.get("w", place, "r", run.run_id)
+        answer = served.get("p", place, "runs", run.run_id)
         assert 500 == answer.status_code
         assert "secret" not in answer.text
         assert "Traceback" not in answer.text
-    assert 200 == served.get("w", place, "r", run.run_id).status_code
+    assert 200 == served.get("p", place, "runs", run.run_id).status_code
     assert 200 == served.client.head(f"{served.base}/stream?on=o").status_code
     run.journal.close()
 

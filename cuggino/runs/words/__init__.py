@@ -34,6 +34,7 @@ from cuggino.runs.words.amounts import (
     format_time,
     format_tokens,
     full_duration,
+    short_number,
 )
 from cuggino.runs.words.base import Least, Tone, Words, counted, often
 from cuggino.runs.words.coding import coding_words
@@ -92,6 +93,7 @@ __all__ = [
     "often",
     "quota_wait_words",
     "sent_back_text",
+    "short_number",
     "standing",
     "tool_text",
     "words",

@@ -48,8 +48,11 @@ def format_time(at: datetime) -> str:
 def format_tokens(usage: Usage) -> str:
     """Return `12.3k tokens`: input, output and cache writes."""
     total = usage.input_tokens + usage.output_tokens + usage.cache_creation_tokens
-    if total < 1000:
-        return f"{total} tokens"
-    if total < 1_000_000:
-        return f"{total / 1000:.1f}k tokens"
-    return f"{total / 1_000_000:.2f}M tokens"
+    return f"{short_number(total)} tokens"
+
+
+def short_number(value: int) -> str:
+    """Return `940`, `12.3k`, `1.25M`."""
+    if value < 1000:
+        return f"{value}"
+    return f"{value / 1000:.1f}k" if value < 1_000_000 else f"{value / 1_000_000:.2f}M"

@@ -151,10 +151,9 @@ def _cost(event: ev.StageCost) -> str:
     spent += [] if event.cost_usd is None else [cost_of(event)]
     spent += [] if event.usage is None else [format_tokens(event.usage)]
     so_far = money(event.total_cost, estimated=event.total_estimated)
-    total = [so_far] if so_far else []
-    total += [] if event.total_usage is None else [format_tokens(event.total_usage)]
+    tokens = "" if event.total_usage is None else format_tokens(event.total_usage)
     whole = "run" if event.item is None else "watch"
-    return f"{', '.join(spent)} ({whole} total {', '.join(total)})"
+    return f"{', '.join(spent)} ({whole} total {so_far or tokens})"
 
 
 def _confined(event: ev.SandboxChosen) -> str:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal, NamedTuple
-from uuid import UUID
 
 from cuggino.errors import RunNotResumable, StorageError
 from cuggino.events import RunEnded, RunStarted, is_resumable
 from cuggino.files import is_linked
+from cuggino.storage.ids import time_of
 from cuggino.storage.journal.digest import kept_digest, remove_digest
 from cuggino.storage.journal.reader import (
     JournalFile,
@@ -226,16 +225,7 @@ def _end(path: Path, size: int, modified: int) -> _End:
 
 def _began(path: Path) -> datetime:
     """Return the time in the name of the journal; the first of all times for another name."""
-    return _time_in_name(path) or datetime.min.replace(tzinfo=UTC)
-
-
-def _time_in_name(path: Path) -> datetime | None:
-    """Return the time in a name that is a UUID of version 7."""
-    with suppress(ValueError, OverflowError):
-        run_id = UUID(path.stem)
-        if run_id.version == 7:
-            return datetime.fromtimestamp((run_id.int >> 80) / 1000, UTC)
-    return None
+    return time_of(path.stem) or datetime.min.replace(tzinfo=UTC)
 
 
 def _is_journal(path: Path) -> bool:
@@ -243,7 +233,7 @@ def _is_journal(path: Path) -> bool:
     origin = origin_of(path)
     if origin is not None:
         return origin.run_id == path.stem
-    if _time_in_name(path) is None:
+    if time_of(path.stem) is None:
         return False
     with path.open("rb") as file:
         # Nothing but a part of the first line: its process was killed.
