@@ -10,6 +10,7 @@ imported from a public module, and from nothing below one:
 
 - `cuggino.agents`: providers; `cuggino.agents.claude` and its siblings have their classes
 - `cuggino.agents.cassettes`: recordings of agent sessions
+- `cuggino.chat`: questions and reports by Telegram, ntfy or a service of your own
 - `cuggino.config`: the settings of a project
 - `cuggino.control`: commands to a run that works
 - `cuggino.doctor`: checks that a run can work in a project

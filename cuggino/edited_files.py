@@ -28,6 +28,8 @@ from cuggino.protection import expected
 
 Model = TypeVar("Model", bound=BaseModel)
 
+SECRET = "secret"
+"""The type of an error about a value that no message may show."""
 SCHEMA = "$schema"
 """A key for editors, which name the schema that they check the file by."""
 
@@ -287,6 +289,8 @@ def _sentence(found: list[_Found], model: type[BaseModel]) -> InvalidFile:
     if not first.keys:
         return InvalidFile(f"a key {message}" if first.kind == "string_unicode" else message)
     hint = _example(model, first.keys[0])
+    if first.kind == SECRET:
+        return InvalidFile(f'"{_place(first.keys)}" {message}', hint)
     return InvalidFile(f'"{_place(first.keys)}" is {_shown(first.value)}: {message}', hint)
 
 

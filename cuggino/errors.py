@@ -28,6 +28,7 @@ CugginoError
 │   ├── ForgeUnreachable        no connection, or an error of the forge itself
 │   ├── ForgeLoginMissing       no login, or one that is not accepted
 │   └── ForgeRefused            not found, not allowed, or not valid
+├── ChatError                   a failed call to a chat service
 ├── PlaceGone                   the worker of an attempt is gone
 │   └── Fenced                  another attempt has taken its item over
 ├── ClusterLost                 no worker can be reached any more
@@ -367,6 +368,25 @@ class ForgeRefused(ForgeError):
     def __init__(self, message: str, *, status: int = 0, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.status = status
+
+
+class ChatError(CugginoError):
+    """A failed call to a chat service.
+
+    A call that failed in passing may succeed after `retry_in` seconds, if the service named them.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        transient: bool = True,
+        retry_in: float | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.transient = transient
+        self.retry_in = retry_in
 
 
 class PlaceGone(CugginoError):

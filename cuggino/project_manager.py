@@ -1,14 +1,25 @@
-"""The project manager: an interactive agent session about specifications and backlog."""
+"""The project manager: an agent session about specifications and backlog.
+
+It takes over the terminal, or is resumed with each message of a chat.
+"""
 
 from __future__ import annotations
 
 import os
+import uuid
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from cuggino.agents import InteractiveOptions, LlmAgent, RoutedAgent
+from reactivex import operators as ops
+
+from cuggino.agents import InteractiveOptions, LlmAgent, RoutedAgent, SpawnOptions
+from cuggino.chat import Post, Talk
 from cuggino.config import Config, configured_policy
-from cuggino.errors import ConfigError
+from cuggino.errors import ConfigError, CugginoError
+from cuggino.events import AgentMessage, Event, SessionEnded, ToolCall
+from cuggino.operators import Flow, forward
 from cuggino.prompts import Prompts
 from cuggino.sandbox import Boundary, RoleView, home_of, probe, role_view
 from cuggino.storage import Workspace
@@ -29,6 +40,66 @@ class PlanSession:
         """
         self.workspace.open()
         return self.agent.interactive(self.options)
+
+    def talk(self) -> Talk:
+        """Return what answers the messages of a chat: one session, resumed with each of them.
+
+        Raises:
+            ConfigError: the agent cannot resume a session.
+        """
+        if not self.agent.capabilities.resume:
+            raise ConfigError(
+                f"{self.agent.name} cannot resume a session, so it cannot talk by chat",
+                hint="name another agent, for example `--agent claude`",
+            )
+        self.workspace.open()
+        known: str | None = None
+
+        def talk(text: str, send: Callable[[Post], Flow[None]]) -> Flow[None]:
+            nonlocal known
+            said: list[str] = []
+            tools: Counter[str] = Counter()
+
+            def note(event: Event) -> None:
+                nonlocal known
+                match event:
+                    case AgentMessage(text=part, parent_tool_use_id=None):
+                        said.append(part.strip())
+                    case ToolCall(name=name):
+                        tools[name] += 1
+                    case SessionEnded(session_id=str(session)):
+                        known = session
+                    case _:
+                        pass
+
+            spawning = self.agent.spawn(self._spawned(text, known)).pipe(ops.do_action(note))
+            try:
+                yield from forward(spawning)
+            except CugginoError as error:
+                said.append(f"Failed: {error.message}")
+            if tools:
+                counts = (f"{name} ×{n}" if n > 1 else name for name, n in tools.items())
+                said.append(f"Tools: {', '.join(counts)}")
+            yield from send(Post(text="\n\n".join(filter(None, said)) or "(no answer)"))
+
+        return talk
+
+    def _spawned(self, text: str, known: str | None) -> SpawnOptions:
+        """Return the options of the session, which is resumed if it is known."""
+        given = self.options
+        return SpawnOptions(
+            prompt=f"The person writes by chat:\n\n{text}",  # a `/` at its start is no command
+            cwd=given.cwd,
+            system_prompt=given.system_prompt,
+            dangerously_skip_permissions=given.dangerously_skip_permissions,
+            session_id=None if known else str(uuid.uuid4()),
+            resume_session_id=known,
+            env={"CUGGINO_ROLE": "pm"},
+            guard=given.guard,
+            view=given.view,
+            shows=given.shows,
+            drafts=False,
+        )
 
 
 def plan_session(project: Path, config: Config, agent: LlmAgent) -> PlanSession:

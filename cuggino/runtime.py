@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,18 @@ from reactivex import Observable, just
 from cuggino import doctor, events, guard_audit, loops, notify, project_manager, runs
 from cuggino.agents import AgentLike, LlmAgent, configured_agent
 from cuggino.agents.cassettes import record_to, with_speed, without_secrets
+from cuggino.chat import (
+    Channel,
+    ChatStore,
+    IssueInbox,
+    NtfyChannel,
+    Talk,
+    channels_of,
+    conversation,
+    reachable,
+    secrets_of,
+    withhold_secrets,
+)
 from cuggino.config import Config, load_config
 from cuggino.control import check_receiver, control_folder
 from cuggino.doctor import CheckResult
@@ -33,6 +45,7 @@ from cuggino.guard_audit import JudgedCall
 from cuggino.logins import Login, LoginMemory, check_logins, logins_of
 from cuggino.loops import LoopRunOptions, LoopService, RunOptions, Services, resumed_options
 from cuggino.operators import Flow, ask, flow, forward, on_loop
+from cuggino.operators.merge_now import merge_now
 from cuggino.operators.on_loop import within_loop
 from cuggino.preflight import (
     after,
@@ -133,6 +146,7 @@ class Runtime:
         """
         folder = Path(cwd).resolve()
         config = config or load_config(folder)
+        withhold_secrets(config.chat)
         name = agent if isinstance(agent, str) else agent.name if agent else config.agent
         chosen = configured_agent(config, cwd=folder, agent=agent)
         if speed is not None:
@@ -377,8 +391,9 @@ class Runtime:
 
     def _beside_watch(self, sources: Sequence[Source | Look]) -> dict[str, Any]:
         """Return the companions of a watch and its claim of items, if it has any."""
+        chats = tuple(self._companion(one) for one in channels_of(self.config.chat))
         if not (sources or self.config.backlog_sources or self.config.hooks):
-            return {}
+            return {"companions": chats}
 
         beside = beside_watch(
             self.config,
@@ -387,7 +402,22 @@ class Runtime:
             redact=self._redaction(),
             sources=sources,
         )
-        return {"companions": beside.companions, "claim": beside.claim}
+        return {"companions": (*beside.companions, *chats), "claim": beside.claim}
+
+    def _companion(self, channel: Channel) -> loops.Companion:
+        talk = self._conversation(channel)
+        return lambda _events: talk
+
+    def _conversation(self, channel: Channel, talk: Talk | None = None) -> Observable[Event]:
+        """Return the conversation about the spec issues of the project."""
+        return conversation(
+            channel,
+            IssueInbox(self.workspace, specs=self.cwd / self.config.specs_path),
+            store=ChatStore(state_folder(os.environ), project=self.cwd, channel=channel.name),
+            project=self.cwd.name,
+            mask=self._mask,
+            talk=talk,
+        )
 
     def _landing(self) -> loops.Landing | None:
         """Return the landing through pull requests, if they are configured."""
@@ -398,9 +428,17 @@ class Runtime:
         return landing_of(self.config, folder=self.cwd, workspace=self.workspace, redact=redact)
 
     def _redaction(self) -> Callable[[str], str]:
-        return redacting(
-            os.environ, *self.agent.environments, home=home_of(os.environ), project=self.cwd
-        )
+        return redacting(*self._environments, home=home_of(os.environ), project=self.cwd)
+
+    @property
+    def _environments(self) -> tuple[Mapping[str, str], ...]:
+        """The environments whose secrets are masked."""
+        return (os.environ, secrets_of(self.config.chat), *self.agent.environments)
+
+    def _mask(self, text: str) -> str:
+        for env in self._environments:
+            text = without_secrets(env)(text)
+        return text
 
     def watch_options(
         self, *, slots: int | None = None, slow: bool = False
@@ -691,6 +729,29 @@ class Runtime:
         """
         return project_manager.plan_session(self.cwd, self.config, self.agent)
 
+    def plan_by_chat(self) -> Observable[Event]:
+        """Talk with the project manager over the configured chat, until it is disposed.
+
+        One session is resumed with each message; its answers are sent in parts that fit. Answers to
+        open questions are taken, too. Emits the events of the agent and of the conversation.
+
+        Errors: `ConfigError` without a chat whose service knows who writes, or if the agent cannot
+        resume a session; `AgentNotFound`.
+        """
+
+        def story() -> Flow[None]:
+            channels = channels_of(self.config.chat)
+            known = [one for one in channels if not isinstance(one, NtfyChannel)]
+            if not known:
+                raise ConfigError(
+                    "no chat is configured whose service knows who writes",
+                    hint='set "chat" to a bot of Telegram; see `cuggino help chat`',
+                )
+            talk = self.plan_session().talk()
+            yield from forward(merge_now(*(self._conversation(one, talk) for one in known)))
+
+        return on_loop(flow(story))
+
     def _start(
         self,
         loop: Callable[..., Observable[Any]],
@@ -736,6 +797,7 @@ class Runtime:
                     yield from git_answers(interrupt)
                 # First: a way to notify that is not installed is known before anything starts.
                 notifier = yield from ask(act(self._notifier))
+                channels = yield from ask(act(lambda: channels_of(self.config.chat)))
                 prepared = yield from ask(act(prepare))
                 assert prepared is not None
                 options, journal = prepared
@@ -743,8 +805,13 @@ class Runtime:
                 if found:
                     check_logins(self.agent, options.roles, found)
             loop = start(options, interrupt=interrupt, resume=journal)
+            given = self._notifications(options, interrupt)
             if notifier is not None:
-                loop = loop.pipe(self._notifications(notifier, options, interrupt))
+                loop = loop.pipe(notify.with_notifications(notifier, **given))
+            if options.kind == "watch":  # its conversation asks
+                given = {**given, "on": {*given["on"]} - {"spec_issue"}}
+            for channel in channels or ():
+                loop = loop.pipe(reachable(channel, **given))
             if not self.config.allow_sleep:
                 loop = loop.pipe(keeping_awake(awake()))
             yield from forward(within_loop(loop))
@@ -757,25 +824,18 @@ class Runtime:
         return notify.make_notifier(self.config, cwd=self.cwd, views=views_of(self.config))
 
     def _notifications(
-        self, notifier: notify.Notifier, options: RunOptions, interrupt: Observable[object] | None
-    ) -> Callable[[Observable[Any]], Observable[Any]]:
+        self, options: RunOptions, interrupt: Observable[object] | None
+    ) -> dict[str, Any]:
         settings = self.config.notifications
-
-        def mask(text: str) -> str:
-            for env in (os.environ, *self.agent.environments):
-                text = without_secrets(env)(text)
-            return text
-
-        return notify.with_notifications(
-            notifier,
-            project=self.cwd.name,
-            subject=title_of(getattr(options, "focus", "")),
-            on=settings.on,
-            at=settings.at if options.kind == "watch" else None,
-            page=lambda: served_page(self.cwd),
-            mask=mask,
-            interrupt=interrupt,
-        )
+        return {
+            "project": self.cwd.name,
+            "subject": title_of(getattr(options, "focus", "")),
+            "on": settings.on,
+            "at": settings.at if options.kind == "watch" else None,
+            "page": lambda: served_page(self.cwd),
+            "mask": self._mask,
+            "interrupt": interrupt,
+        }
 
     def _logins(self) -> Observable[list[Login]]:
         if not self.config.login_check:

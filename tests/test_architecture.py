@@ -107,6 +107,10 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
             "agents.cassettes stages loops",
             "reactivex pydantic",
         ),
+        "chat": _room(
+            "events errors files sandbox config domain operators folders storage notify stages",
+            "reactivex pydantic httpx",
+        ),
         "logins": _room("errors operators processes agents", "reactivex"),
         "wakefulness": _room("events operators", "reactivex wakepy"),
         "preflight": _room(
@@ -116,18 +120,20 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "control": _room("errors events files processes storage"),
         "doctor": _room(
             "errors events operators processes edges guard sandbox config domain git storage "
-            "agents gate stages logins wakefulness notify runs forge",
+            "agents gate stages logins wakefulness notify runs forge chat",
             "pydantic reactivex",
         ),
         "guard_audit": _room(
             "events errors edited_files guard config storage", "pydantic reactivex"
         ),
         "mcp_server": _room("errors domain storage", "mcp"),
-        "project_manager": _room("errors sandbox config prompts storage agents"),
+        "project_manager": _room(
+            "events errors sandbox config prompts operators storage agents chat", "reactivex"
+        ),
         "runtime": _room(
             "events errors files guard sandbox config domain prompts operators "
             "storage agents gate stages loops notify telemetry logins wakefulness control "
-            "preflight runs doctor guard_audit project_manager forge",
+            "preflight runs doctor guard_audit project_manager forge chat",
             "reactivex pydantic",
         ),
         "placement": _room(

@@ -12,6 +12,15 @@ from cuggino.config.agent_file import (
     read_agent_file,
 )
 from cuggino.config.agents import AcpProgram, FallbackAgent, RoleAgent
+from cuggino.config.chatting import (
+    FILE,
+    VARIABLE,
+    ChatSettings,
+    NtfySettings,
+    OwnChannelSettings,
+    TelegramSettings,
+    is_reference,
+)
 from cuggino.config.cluster import RESOURCE, ClusterSettings
 from cuggino.config.file import (
     AGENT_FILE,
@@ -61,14 +70,17 @@ from cuggino.config.user import UserConfig, load_user_config
 __all__ = [
     "AGENT_FILE",
     "CONFIG_FILE",
+    "FILE",
     "OCCASIONS",
     "PLAN_BUILD_CONFIG_FILE",
     "RESOURCE",
     "USUAL",
+    "VARIABLE",
     "AcpProgram",
     "AgentFile",
     "AgentSettings",
     "BacklogSource",
+    "ChatSettings",
     "ClusterSettings",
     "CommandSettings",
     "CommitSettings",
@@ -82,7 +94,9 @@ __all__ = [
     "LogLevel",
     "LoopSettings",
     "NotifySettings",
+    "NtfySettings",
     "Occasion",
+    "OwnChannelSettings",
     "PlanBuildConfig",
     "PlanBuildSettings",
     "PullRequestSettings",
@@ -92,6 +106,7 @@ __all__ = [
     "RunSettings",
     "SnapshotSettings",
     "SupervisionSettings",
+    "TelegramSettings",
     "UserConfig",
     "WatchSettings",
     "change_note",
@@ -103,6 +118,7 @@ __all__ = [
     "configured_policy",
     "configured_sandbox",
     "deliver_policy",
+    "is_reference",
     "load_config",
     "load_plan_build_config",
     "load_user_config",

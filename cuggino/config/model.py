@@ -14,6 +14,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from cuggino.config.agents import AcpPrograms, FallbackAgents, RoleAgents
+from cuggino.config.chatting import ChatSettings
 from cuggino.config.cluster import Cluster, ClusterSettings
 from cuggino.config.forges import BacklogSources, Hooks
 from cuggino.config.notifying import Notify, NotifySettings
@@ -315,6 +316,12 @@ class Config(WatchSettings, RunSettings, ReviewSettings, CommandSettings, Commit
     notify: Notify = "bell"
     """The notification method: `bell`, `none`, or one or more Apprise URLs; or an object with `to`,
     `command`, `on` and `at`."""
+    chat: ChatSettings = Field(
+        default=ChatSettings(),
+        examples=[{"telegram": {"token": "env:TELEGRAM_TOKEN", "chat": 42}}],
+    )
+    """Chat services that bring questions and reports to you, and your answers back (`cuggino help
+    chat`): `telegram`, `ntfy`, or one of your `own`."""
     agent: str = Field(default="claude", pattern=r"\S")
     """The agent: a name, `acp:NAME`, `scripted:FILE`, `replay:FILE`, or `package.module:Class`."""
     agent_path: str | None = None

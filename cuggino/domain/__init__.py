@@ -5,6 +5,7 @@ Time is always an argument.
 
 from cuggino.domain.attempts import Attempts, hits_every_item, is_full_disk, needs_login
 from cuggino.domain.caution import most_cautious
+from cuggino.domain.choices import options_of
 from cuggino.domain.ci_files import touches_ci
 from cuggino.domain.deliverable_tools import (
     LISTED_BY_DEFAULT,
@@ -225,6 +226,7 @@ __all__ = [
     "most_cautious",
     "needs_login",
     "needs_of",
+    "options_of",
     "parse_check_answer",
     "parse_duration",
     "parse_findings",

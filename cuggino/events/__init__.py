@@ -7,6 +7,7 @@ the wire an event is one JSON object with its class name under `_tag`: `dump_eve
 
 from cuggino.events.agent import LlmAgentEvent, is_llm_agent_event
 from cuggino.events.base import Event, UnknownEvent
+from cuggino.events.chat import ChatAnswered, ChatAsked, ChatRefused
 from cuggino.events.command import (
     CheckCommandOutput,
     CheckCommandStarted,
@@ -237,6 +238,9 @@ __all__ = [
     "BudgetKind",
     "BudgetWarning",
     "BuildVerified",
+    "ChatAnswered",
+    "ChatAsked",
+    "ChatRefused",
     "CheckCannotFail",
     "CheckCommandOutput",
     "CheckCommandStarted",

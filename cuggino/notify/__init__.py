@@ -10,7 +10,7 @@ Apprise URLs contain passwords and tokens: messages and errors show only their s
 
 from cuggino.notify.apprise import AppriseNotifier
 from cuggino.notify.command import CommandNotifier
-from cuggino.notify.messages import Message, message_for
+from cuggino.notify.messages import Message, message_for, plain
 from cuggino.notify.notifier import Notifier, SeveralNotifiers, SilentNotifier, make_notifier, rings
 from cuggino.notify.operator import with_notifications
 
@@ -23,6 +23,7 @@ __all__ = [
     "SilentNotifier",
     "make_notifier",
     "message_for",
+    "plain",
     "rings",
     "with_notifications",
 ]

@@ -11,6 +11,7 @@ from cuggino.events import (
     ApprovalBlocked,
     Baseline,
     BuildVerified,
+    ChatAnswered,
     CheckWeakened,
     ControlEvent,
     DeliverEnded,
@@ -134,7 +135,7 @@ _TONES: Final[dict[SpokenTone, Tone]] = {
 _WORSE: Final[tuple[Tone, ...]] = ("neutral", "good", "warning", "bad")
 _NOTED: Final = (
     *(Forecast, SandboxChosen, Baseline, RunResumed, Steered),
-    *(WatchIssueAnswered, WatchProposed, WatchWorkers, DeliverEnded),
+    *(ChatAnswered, WatchIssueAnswered, WatchProposed, WatchWorkers, DeliverEnded),
 )
 """Events that are notices although nothing is wrong."""
 _ENDS_OF_DELIVERIES: Final = ("all_blocked", "max_iterations", "max_retries_exceeded", "stalled")

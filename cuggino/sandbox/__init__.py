@@ -10,7 +10,7 @@ from cuggino.sandbox.enclosure import Enclosure
 from cuggino.sandbox.git_config import settings_in
 from cuggino.sandbox.home import home_of, named_paths
 from cuggino.sandbox.installed import installed
-from cuggino.sandbox.logins import LOGIN_VARIABLES, login_files, without_logins
+from cuggino.sandbox.logins import LOGIN_VARIABLES, login_files, withhold, without_logins
 from cuggino.sandbox.privileges import drop_privileges, privileged_files
 from cuggino.sandbox.protected import Protected, protected_for
 from cuggino.sandbox.repository import top_of
@@ -59,6 +59,7 @@ __all__ = [
     "settings_in",
     "top_of",
     "views_of",
+    "withhold",
     "without_logins",
     "writes_files",
     "writes_project",

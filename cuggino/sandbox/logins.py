@@ -123,6 +123,16 @@ LOGINS = (
 """Withheld logins. SSH keys are not among them: an agent may need them to fetch, and the guard
 denies pushes."""
 
+_withheld_variables: set[str] = set()
+_withheld_files: set[str] = set()
+
+
+def withhold(variables: Iterable[str] = (), files: Iterable[str] = ()) -> None:
+    """Keep more logins, such as the token of a chat, from everything that this process starts."""
+    _withheld_variables.update(variables)
+    _withheld_files.update(files)
+
+
 LOGIN_VARIABLES = frozenset(name for login in LOGINS for name in login.variables)
 
 
@@ -131,6 +141,7 @@ def login_files(env: Mapping[str, str], home: Path | None) -> Iterator[Path]:
     for login in LOGINS:
         if login.hides:
             yield from _files(login, env, home)
+    yield from named_paths(sorted(_withheld_files), home)
 
 
 def without_logins(env: Mapping[str, str], show: Iterable[str] = ()) -> dict[str, str]:
@@ -141,7 +152,7 @@ def without_logins(env: Mapping[str, str], show: Iterable[str] = ()) -> dict[str
     """
     shown = _shown(env, list(show))
     withheld = [login for login in LOGINS if login not in shown and not _is_needed(login, env)]
-    whole = dict(env)
+    whole = {name: value for name, value in env.items() if name not in _withheld_variables}
     for login in withheld:
         for name in login.variables:
             whole.pop(name, None)

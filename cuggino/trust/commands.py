@@ -107,6 +107,10 @@ def _of_config(project: Path) -> Iterator[ProjectCommand]:
         if isinstance(way, str) and "://" in way:
             scheme = way.partition("://")[0]
             yield ProjectCommand(f"{CONFIG_FILE}: notify", f"{scheme}://…", _digest(way.encode()))
+    chat = raw.get("chat")
+    for name, settings in chat.items() if isinstance(chat, dict) else ():
+        if isinstance(settings, dict) and settings:
+            yield _command(CONFIG_FILE, f"chat.{name}", _settings(settings))
     if raw.get("guard") == "off":
         yield _command(CONFIG_FILE, "guard", "off")
     if raw.get("sandbox") in (False, "off"):

@@ -21,6 +21,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from cuggino.config import load_config
+from cuggino.domain import options_of
 from cuggino.errors import ConfigError, CugginoError, FileChanged, StorageError
 from cuggino.events import (
     CommitPerformed,
@@ -52,7 +53,6 @@ from cuggino.storage import (
 )
 from cuggino.web import forms, pages
 from cuggino.web.board import Asked, Item, item_name
-from cuggino.web.choices import options_of
 from cuggino.web.names import id_named, run_name
 from cuggino.web.site import Place, Site
 

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Generic, Literal, NamedTuple, TypeAlias, TypedDict, TypeVar
 
 from cuggino.config import load_config
-from cuggino.domain import HasCost, title_of
+from cuggino.domain import HasCost, options_of, title_of
 from cuggino.errors import CugginoError, StorageError
 from cuggino.events import LoopSpecIssue, RunStarted
 from cuggino.report import OF_AGENTS
@@ -38,7 +38,6 @@ from cuggino.storage import (
     time_of,
 )
 from cuggino.storage.journal import JournalTail
-from cuggino.web.choices import options_of
 from cuggino.web.refs import RefReader, SlotRef
 
 BULK = OF_AGENTS

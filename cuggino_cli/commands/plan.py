@@ -8,12 +8,16 @@ import sys
 import termios
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TextIO
+from datetime import datetime
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.project import project_folder
+
+if TYPE_CHECKING:
+    from cuggino import Runtime
 
 _RESET = (
     "\x1b[0m"  # no colors
@@ -34,6 +38,7 @@ position then differs between terminals."""
     epilog=manual(
         ("cuggino plan", "Talk about what to build, in the folder of the project."),
         ("cuggino pm --agent claude", "The same, with a named agent."),
+        ("cuggino plan --chat", "From your phone, until Ctrl-C (see `cuggino help chat`)."),
         exits="that of the agent's program; 2 if it cannot be started.",
         see=("backlog", "issues", "watch"),
     ),
@@ -41,7 +46,10 @@ position then differs between terminals."""
 @click.option(
     "--agent", "-a", metavar="NAME", help="An agent with an interactive mode, such as claude."
 )
-def command(agent: str | None) -> int:
+@click.option(
+    "--chat", is_flag=True, help='Talk by the configured "chat" instead of this terminal.'
+)
+def command(agent: str | None, chat: bool) -> int:
     """Talk with a project manager about specs and backlog (also: pm).
 
     This is an interactive agent session in this terminal; the agent leads the project and writes no
@@ -56,7 +64,10 @@ def command(agent: str | None) -> int:
     folder = project_folder(announce=True)
     check_trust(folder)
     config = with_policies(load_config(folder), {})
-    session = Runtime.live(cwd=folder, config=config, agent=agent).plan_session()
+    runtime = Runtime.live(cwd=folder, config=config, agent=agent)
+    if chat:
+        return _by_chat(runtime)
+    session = runtime.plan_session()
     code = hand_over(session.run)
     if code < 0:
         complain(f"{session.agent.name} was ended by signal {-code}")
@@ -64,6 +75,21 @@ def command(agent: str | None) -> int:
     if code:
         complain(f"{session.agent.name} exited with code {code}")
     return code
+
+
+def _by_chat(runtime: Runtime) -> int:
+    """Print what is said, until Ctrl-C."""
+    from cuggino import iterate
+    from cuggino_cli.follow.output import plain_lines
+    from cuggino_cli.screen.event_lines import EventLines
+    from cuggino_cli.screen.fragments import Verbosity
+
+    lines, view = plain_lines("auto"), EventLines(project=runtime.cwd)
+    for event in iterate(runtime.plan_by_chat()):
+        shown = view.fragments(event, Verbosity.NORMAL, at=datetime.now().astimezone())
+        if shown is not None:
+            lines.print(shown)
+    return 1
 
 
 def hand_over(program: Callable[[], int]) -> int:

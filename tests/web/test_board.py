@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from cuggino import events as ev
+from cuggino.domain import options_of
 from cuggino.runs import RunState
 from cuggino.storage import Backlog, Origins, Workspace, digest_of, new_run_id
 from cuggino.storage.journal import Journal
 from cuggino.web.board import Board, BoardReader, _note_of
-from cuggino.web.choices import options_of
 from tests.git_project import GitProject
 
 NOW = datetime.now(UTC)

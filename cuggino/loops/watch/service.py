@@ -11,7 +11,7 @@ from datetime import datetime
 from reactivex import Observable, operators as ops
 from reactivex.subject import Subject
 
-from cuggino.events import Event, WatchEvent, WatchIssueAnswered, WatchItemImported
+from cuggino.events import ChatAnswered, Event, WatchEvent, WatchIssueAnswered, WatchItemImported
 from cuggino.loops.coding.service import LoopService
 from cuggino.loops.frame.companions import Companion
 from cuggino.loops.frame.framing import Frame, framed
@@ -29,7 +29,7 @@ from cuggino.loops.watch.slots import Places, SlotWatch
 from cuggino.stages import AUDIT_VARIABLES, Services
 from cuggino.storage import JournalFile
 
-_NEWS = (WatchItemImported, WatchIssueAnswered)
+_NEWS = (ChatAnswered, WatchItemImported, WatchIssueAnswered)
 """Events after which an item may begin."""
 
 
