@@ -62,8 +62,8 @@ class Channel(Protocol):
     def replies(self, after: str) -> Observable[Reply]:
         """Wait a while for the replies after the one with this id, emit them, and complete.
 
-        `after` is empty the first time: then only what is written from now on counts. The next call
-        comes when all replies are dealt with, so that a killed process loses none.
+        `after` is empty as long as there was none. The next call comes when all replies are dealt
+        with, so that a killed process loses none.
         """
 
 

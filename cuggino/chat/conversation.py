@@ -165,7 +165,7 @@ class _Conversation:
 
     def _post(self, question: Question, code: str) -> Post:
         text = plain(self._mask(question.text), _LONGEST_QUESTION).strip()
-        how = f"Answer with a button, by replying to this message, or beginning with {code}."
+        how = f"Answer with a button, in a reply, or in a message that begins with {code}."
         buttons = [
             Button(label=plain(option), reply=f"{code} #{number}")
             for number, option in enumerate(question.options, start=1)

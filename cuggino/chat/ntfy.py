@@ -37,8 +37,6 @@ class NtfyChannel:
         self._topic = topic
         self._answers = f"/{quote(topic, safe='')}{_ANSWERS}"
         self._url = url.rstrip("/") + self._answers
-        self._since = "none"
-        """Where to begin without an earlier reply: at the time of the first connection."""
 
     def send(self, post: Post) -> Observable[Any]:
         """Send in parts that fit, with three buttons at most."""
@@ -46,15 +44,9 @@ class NtfyChannel:
 
     def replies(self, after: str) -> Observable[Reply]:
         """Emit the next message of the topic for answers, however long that takes."""
-        since = quote(after or self._since, safe="")
+        since = quote(after, safe="") or "all"
         lines = self._http.lines(f"{self._answers}/json?since={since}", silence=SILENCE)
-        return lines.pipe(mapcat(self._read), ops.take(1))
-
-    def _read(self, line: Any) -> Iterator[Reply]:
-        if self._since == "none" and line.get("event") == "open":
-            self._since = str(line.get("time", "none"))
-        if line.get("event") == "message":
-            yield Reply(id=str(line["id"]), text=str(line.get("message", "")))
+        return lines.pipe(mapcat(_read), ops.take(1))
 
     def _send(self, post: Post) -> Observable[Any]:
         actions = [
@@ -70,3 +62,8 @@ class NtfyChannel:
         ]
         body = {"topic": self._topic, "message": post.text or "…", "actions": actions}
         return self._http.call("", body)
+
+
+def _read(line: Any) -> Iterator[Reply]:
+    if line.get("event") == "message":
+        yield Reply(id=str(line["id"]), text=str(line.get("message", "")))

@@ -30,8 +30,8 @@ class TelegramChannel:
         self._http = Http(self.name, f"{url.rstrip('/')}/bot{token}")
         self._chat = chat
         self._wait = wait
-        self._last = 0
-        """The last update, which may be of another chat."""
+        self._next = 0
+        """Confirms the updates before it. 0 after an empty answer: their ids may begin anew."""
 
     def send(self, post: Post) -> Observable[Any]:
         """Send in parts that fit; a pressed button stops waiting, and shows the text."""
@@ -48,7 +48,7 @@ class TelegramChannel:
         body: dict[str, Any] = {
             "timeout": self._wait,
             "allowed_updates": ["message", "callback_query"],
-            "offset": max(int(after or 0), self._last) + 1,
+            "offset": self._next,
         }
         found = self._http.call("/getUpdates", body, wait=self._wait)
         return found.pipe(mapcat(self._read))
@@ -63,8 +63,9 @@ class TelegramChannel:
         return self._http.call("/sendMessage", body)
 
     def _read(self, answer: Any) -> Iterator[Reply]:
-        for update in answer.get("result") or ():
-            self._last = int(update["update_id"])
+        updates = answer.get("result") or ()
+        self._next = updates[-1]["update_id"] + 1 if updates else 0
+        for update in updates:
             pressed = update.get("callback_query") or {}
             message = pressed.get("message") or update.get("message") or {}
             text = pressed.get("data") or message.get("text")

@@ -31,6 +31,7 @@ CHECKS = (
     Check("slots", loops.slots),
     Check("forge", project.forges),
     Check("notifications", project.notifications),
+    Check("chat", project.chats),
     Check("budget", budget),
     Check("sleep", project.staying_awake),
     Check("report and live page", project.page_packages),

@@ -10,6 +10,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
+from cuggino.chat import channels_of
 from cuggino.config import CONFIG_FILE, BacklogSource, ForgeKind, PullRequestSettings
 from cuggino.doctor.result import NEVER_FAILS, CheckResult, Place, note, ok, problem
 from cuggino.errors import ConfigError, ProcessError, install_extra
@@ -188,6 +189,18 @@ def notifications(place: Place) -> Iterator[CheckResult]:
         yield problem(error.message, f'{error.hint}, or set "notify" to "bell" in {CONFIG_FILE}')
     else:
         yield ok(f"by Apprise ({', '.join(dict.fromkeys(schemes))})")
+
+
+def chats(place: Place) -> Iterator[CheckResult]:
+    """Check that the channels of `chat` have their secrets; nothing is sent.
+
+    A channel of the project's own is code, and only made if that is trusted.
+    """
+    settings = place.config.chat
+    if not place.trusted:
+        settings = settings.model_copy(update={"own": None})
+    if names := [channel.name for channel in channels_of(settings)]:
+        yield ok(f"by {' and '.join(names)}")
 
 
 def staying_awake(place: Place) -> Iterator[CheckResult]:

@@ -17,6 +17,7 @@ TOPICS: Mapping[str, str] = MappingProxyType(
         "control": "looking at a run from another terminal, and steering, pausing, stopping it",
         "config": "the keys of .cuggino.json, other files, environment variables",
         "trackers": "a backlog from GitHub, GitLab, Jira or a program, and what comes back there",
+        "chat": "questions and reports by Telegram or ntfy, and your answers back",
         "providers": "the agents that do the work, fallbacks, and agents of your own",
         "refusals": "what an agent's error means: waited for, retried, handed to a fallback",
         "safety": "the guard, trust, snapshots and containers",

@@ -51,6 +51,7 @@ _USERS = {
     "specs_path": ("run", "watch", "plan"),
     "commit_timeout": ("run", "watch", "loop"),
     **dict.fromkeys(("cluster", "backlog_sources", "pull_requests", "hooks"), ("watch",)),
+    "chat": (*_LOOPS, "plan"),
     **dict.fromkeys(("notify", "login_check", "allow_sleep"), tuple(_LOOPS)),
 }
 """The commands that use a key, where the options of the loops do not say so."""
@@ -65,7 +66,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
     "What agents may do": [key for key in _GUARD if key != "specs_path"],
     "Journals": own_fields(JournalSettings),
     "Snapshots": (*own_fields(SnapshotSettings), "snapshot_max_file"),
-    "Notifications": ("notify",),
+    "Notifications": ("notify", "chat"),
     "The watch": (*own_fields(WatchSettings), "cluster"),
     "Trackers and pull requests": ("backlog_sources", "pull_requests", "hooks"),
 }

@@ -129,8 +129,8 @@ class ScriptedAgent(LlmAgent):
         if session is None:
             run = self._take(options)
             if run is None:
-                nth = self._taken[options.role or ""]
-                message = f"the scenario has no run {nth} for the role {options.role}"
+                role = _role_of(options)
+                message = f"the scenario has no run {self._taken[role]} for the role {role}"
                 return throw(AgentFailed(message, reason="bad_request"))
             session = _Session(run)
         session_id = resumed or options.session_id or "scripted"
@@ -166,7 +166,7 @@ class ScriptedAgent(LlmAgent):
         )
 
     def _take(self, options: SpawnOptions) -> ScenarioRun | None:
-        role = options.role or ""
+        role = _role_of(options)
         if options.turn is not None:
             run_of_the_loop = (options.env.get("CUGGINO_SESSION_FILE", ""), role)
             seen = self._turns.get(run_of_the_loop, 0)
@@ -177,3 +177,7 @@ class ScriptedAgent(LlmAgent):
         if nth <= len(runs):
             return runs[nth - 1]
         return runs[-1] if runs and self._scenario.repeat else None
+
+
+def _role_of(options: SpawnOptions) -> str:
+    return options.role or options.env.get("CUGGINO_ROLE", "")

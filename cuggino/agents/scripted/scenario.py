@@ -223,6 +223,8 @@ class Scenario(BaseModel):
     plan: tuple[ScenarioRun, ...] = ()
     build: tuple[ScenarioRun, ...] = ()
     judge: tuple[ScenarioRun, ...] = ()
+    pm: tuple[ScenarioRun, ...] = ()
+    """Sessions of the project manager in a chat."""
 
     def runs(self, role: str | None) -> tuple[ScenarioRun, ...]:
         """Return the runs of a role; an unknown role has none."""

@@ -72,7 +72,23 @@ def watch_words(event: ev.WatchLoopEvent) -> Words | None:
             again = f"tried again in {format_pause(event.retry_in)}"
             return Words("Watch", f"{event.message}; {again}", "error")
         case _:
-            return _slots(event) or _landing(event) or _outside(event)
+            return _slots(event) or _landing(event) or _outside(event) or _chat(event)
+
+
+def _chat(event: ev.WatchLoopEvent) -> Words | None:
+    """Return the sentence about what a person was asked, and has said."""
+    match event:
+        case ev.ChatAsked():
+            return Words("Chat", f"Asked on {event.channel}: {flat(event.title)}")
+        case ev.ChatAnswered():
+            by = f", by {flat(event.sender)}" if event.sender else ""
+            return Words("Chat", f"Answered on {event.channel}{by}: {flat(event.text)}")
+        case ev.ChatRefused():
+            by = f", by {flat(event.sender)}" if event.sender else ""
+            text = f"Refused on {event.channel}{by}: {flat(event.reason)}"
+            return Words("Chat", text, "warning")
+        case _:
+            return None
 
 
 def _watch(text: str) -> Words:
@@ -152,7 +168,7 @@ def _named(paths: tuple[str, ...]) -> str:
 
 
 def _outside(event: ev.WatchLoopEvent) -> Words | None:
-    """Return the sentence about trackers, chats, pull requests and hooks."""
+    """Return the sentence about trackers, pull requests and hooks."""
     match event:
         case ev.WatchItemImported():
             why = f": {flat(event.reason)}" if event.reason else ""
@@ -171,14 +187,6 @@ def _outside(event: ev.WatchLoopEvent) -> Words | None:
             return _warning(f"Not reported: {event.filename}: {flat(event.message)}")
         case ev.WatchIssueAnswered():
             return _watch(f"Answered: {event.filename}, by {flat(event.author)}")
-        case ev.ChatAsked():
-            return _watch(f"Asked on {event.channel}: {flat(event.title)}")
-        case ev.ChatAnswered():
-            by = f", by {flat(event.sender)}" if event.sender else ""
-            return _watch(f"Answered on {event.channel}{by}: {flat(event.text)}")
-        case ev.ChatRefused():
-            by = f" of {flat(event.sender)}" if event.sender else ""
-            return _warning(f"Message{by} on {event.channel} refused: {flat(event.reason)}")
         case ev.WatchProposed():
             done = "Proposed" if event.is_new else "Proposed again"
             return _watch(f"{done}: {event.filename} as #{event.number} ({flat(event.url)})")
