@@ -18,6 +18,7 @@ from reactivex import Observable, defer, operators as ops
 
 import cuggino
 from cuggino import events as ev, operators
+from cuggino.chat import Reply, reachable
 from cuggino.domain.quota_plan import QuotaPlan
 from cuggino.domain.schedule import Schedule
 from cuggino.domain.spending import Budget
@@ -73,6 +74,7 @@ from cuggino.stages import (
 from cuggino.telemetry import with_telemetry
 from cuggino.testing import Marbles
 from cuggino.wakefulness import keeping_awake
+from tests.chat.drawn import DATABASE, DrawnChannel, DrawnInbox
 from tests.documents.catalog import operator_help
 from tests.drawings import Drawing, drawings
 from tests.loops.coding_loop import PLAN, says
@@ -264,6 +266,18 @@ POOLED: dict[str, Any] = {
     letter: ev.WatchLanded(filename=name, commit="m", trunk_was="t")
     for letter, name in (("l", "a"), ("m", "b"))
 }
+
+
+def asking(sources: list[Observable[Any]]) -> Observable[Any]:
+    source, questions, replies = sources
+
+    def pressed(_letter: Any) -> Reply:
+        return Reply(id="1", text=channel.sent[0].buttons[0].reply)
+
+    channel = DrawnChannel(replies.pipe(ops.map(pressed)))
+    return source.pipe(reachable(channel, inbox=DrawnInbox(questions)))
+
+
 DIGITS: dict[str, Any] = {str(n): n for n in range(4)}
 
 
@@ -302,6 +316,9 @@ EXAMPLES: dict[str, list[Example]] = {
                 "X": ev.NotificationFailed,
             },
         )
+    ],
+    "chat.conversation:reachable": [
+        plays(asking, {"q": (DATABASE,), "Q": ev.ChatAsked, "A": ev.ChatAnswered})
     ],
     "wakefulness:keeping_awake": [
         plays(

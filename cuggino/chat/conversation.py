@@ -53,7 +53,7 @@ def reachable(
 
         source:             a-----b--c|
         questions:          --q--------
-        replies:            ----r------
+        replies:            ----(r|)
         reachable(...):     a-Q-A-b--c|     Q: ChatAsked, A: ChatAnswered
 
     Reports are those of `with_notifications`, which takes the further options; with an inbox, spec
@@ -125,7 +125,7 @@ class _Conversation:
         asking = self._inbox.questions().pipe(
             ops.do_action(self._list), ops.map(lambda _: flow(self._ask)), merge_at_most(1)
         )
-        return merge_now(*(one.pipe(ops.catch(self._end)) for one in (asking, flow(self._hear))))
+        return merge_now(asking, flow(self._hear)).pipe(ops.catch(self._end))
 
     def _list(self, questions: tuple[Question, ...]) -> None:
         self._open = questions
@@ -167,7 +167,7 @@ class _Conversation:
         text = plain(self._mask(question.text), _LONGEST_QUESTION).strip()
         how = f"Answer with a button, in a reply, or in a message that begins with {code}."
         buttons = [
-            Button(label=plain(option), reply=f"{code} #{number}")
+            Button(label=plain(self._mask(option)), reply=f"{code} #{number}")
             for number, option in enumerate(question.options, start=1)
         ]
         return Post(text=f"{self._name} asks:\n\n{text}\n\n{how}", buttons=tuple(buttons))

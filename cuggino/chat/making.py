@@ -86,7 +86,7 @@ def _secret(reference: str) -> str:
             for path in named_paths([name], home_of(os.environ)):
                 secret = read_regular(path).decode("utf-8", "replace")
         except (OSError, ValueError) as error:
-            problem = f"cannot be read: {describe(error)}"
+            problem = describe(error)
     if not secret.strip():
         raise ConfigError(
             f'{CONFIG_FILE}: "chat" names {reference}, which {problem}',

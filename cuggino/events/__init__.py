@@ -7,7 +7,6 @@ the wire an event is one JSON object with its class name under `_tag`: `dump_eve
 
 from cuggino.events.agent import LlmAgentEvent, is_llm_agent_event
 from cuggino.events.base import Event, UnknownEvent
-from cuggino.events.chat import ChatAnswered, ChatAsked, ChatRefused
 from cuggino.events.command import (
     CheckCommandOutput,
     CheckCommandStarted,
@@ -50,6 +49,9 @@ from cuggino.events.deliver import (
 )
 from cuggino.events.forecast import Forecast, RunLoop
 from cuggino.events.forge import (
+    ChatAnswered,
+    ChatAsked,
+    ChatRefused,
     HookFailed,
     WatchForgeWaiting,
     WatchIssueAnswered,

@@ -47,6 +47,9 @@ class ChatServer(ThreadingHTTPServer):
         self.changed = threading.Condition()
         self.is_over = False
 
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Ignore clients that have left."""
+
     def __enter__(self) -> Self:
         threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
         return self

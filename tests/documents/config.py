@@ -17,11 +17,14 @@ from cuggino.config import (
     GuardSettings,
     JournalSettings,
     LoopSettings,
+    NtfySettings,
+    OwnChannelSettings,
     PullRequestSettings,
     ReviewSettings,
     RoleAgent,
     SnapshotSettings,
     SupervisionSettings,
+    TelegramSettings,
     WatchSettings,
 )
 from cuggino.config.plan_build import KEYS, PlanBuildConfig
@@ -166,6 +169,13 @@ _CLUSTER = """\
 Files are relative to the project, or begin with `/` or `~/`. See [clusters](clusters.md).
 """
 
+_CHAT = """\
+### Chat
+
+An object with one or more services, explained in [chat](chat.md): `telegram`, `ntfy`, and `own`, in
+this order. Secrets are named, never written here: `env:NAME` is a variable, `file:PATH` a file.
+"""
+
 _FORGES = """\
 ### Trackers and pull requests
 
@@ -302,6 +312,9 @@ def _lines() -> Iterator[str]:
     yield _ROLES
     yield from _nested(RoleAgent, FallbackAgent)
     yield _ACP
+    yield _CHAT
+    for channel in (TelegramSettings, NtfySettings, OwnChannelSettings):
+        yield from _nested(channel)
     yield _CLUSTER
     yield from _nested(ClusterSettings)
     yield _FORGES
