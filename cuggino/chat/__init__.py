@@ -1,7 +1,9 @@
 """Chat services: questions and reports reach a person anywhere, and the answers come back.
 
-    stream = runtime.run(focus="the login page")
-    stream.pipe(reachable(TelegramChannel(token=token, chat=42)))
+    from cuggino.chat import TelegramChannel, reachable
+
+    channel = TelegramChannel(token=os.environ["TELEGRAM_TOKEN"], chat=42)
+    run(runtime.run(focus="the login page").pipe(reachable(channel)), print)
 
 `Channel` is a service; implement it for another one. `reachable` connects a stream to it, as
 `Runtime.watch` does by the setting `chat`. An `Inbox` holds questions: `IssueInbox` the spec issues

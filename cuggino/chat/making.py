@@ -16,7 +16,7 @@ from cuggino.errors import ConfigError
 from cuggino.files import describe, read_regular
 from cuggino.sandbox import home_of, named_paths, withhold
 
-GROUP = "cuggino.channels"
+GROUP = "cuggino.chat"
 """Group of the entry points of channels."""
 
 

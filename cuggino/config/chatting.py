@@ -56,7 +56,7 @@ class OwnChannelSettings(Section):
 
     channel: str = Field(pattern=r"\S")
     """The import path of a class or function, `package.module:Class`, or the name of an entry point
-    of the group `cuggino.channels`."""
+    of the group `cuggino.chat`."""
     options: dict[str, Any] = Field(default={})
     """Its keyword arguments. A text that is `env:NAME` or `file:PATH` stands for that secret."""
 
@@ -65,8 +65,11 @@ class ChatSettings(Section):
     """The chat services; each gets every question, and the first answer counts."""
 
     telegram: TelegramSettings | None = None
+    """A bot of Telegram."""
     ntfy: NtfySettings | None = None
+    """A topic of ntfy."""
     own: OwnChannelSettings | None = None
+    """A channel of your own."""
 
     @property
     def secrets(self) -> list[str]:

@@ -14,18 +14,23 @@ from pydantic import BaseModel
 from cuggino.config import (
     AcpProgram,
     BacklogSource,
+    ChatSettings,
     ClusterSettings,
     Config,
     FallbackAgent,
     NotifySettings,
+    NtfySettings,
+    OwnChannelSettings,
     PullRequestSettings,
     RoleAgent,
+    TelegramSettings,
 )
 from cuggino.events import Event, event_types
 
 _NESTED = (
     *(AcpProgram, BacklogSource, ClusterSettings, FallbackAgent, NotifySettings),
     *(PullRequestSettings, RoleAgent),
+    *(ChatSettings, NtfySettings, OwnChannelSettings, TelegramSettings),
 )
 """The objects within the configuration."""
 

@@ -7,6 +7,7 @@ An example that needs one gets its import; what is only declared here is importe
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path

@@ -65,8 +65,8 @@ def test_every_role_can_fail(role: str, tmp_path: Path) -> None:
 
 
 def test_the_roles_of_a_scenario() -> None:
-    """A scenario has exactly one section per role."""
-    assert set(ROLES) | {"pause", "repeat"} == set(Scenario.model_fields)
+    """A scenario has exactly one section per role, and one for the project manager."""
+    assert set(ROLES) | {"pause", "repeat", "pm"} == set(Scenario.model_fields)
 
 
 @pytest.mark.parametrize(
