@@ -317,7 +317,7 @@ EXAMPLES: dict[str, list[Example]] = {
             },
         )
     ],
-    "chat.conversation:reachable": [
+    "chat.conversations:reachable": [
         plays(asking, {"q": (DATABASE,), "Q": ev.ChatAsked, "A": ev.ChatAnswered})
     ],
     "wakefulness:keeping_awake": [

@@ -11,7 +11,7 @@ of a project. All connections are outgoing. Text from a chat is untrusted, and o
 """
 
 from cuggino.chat.channel import Button, Channel, ChannelNotifier, Post, Reply, split
-from cuggino.chat.conversation import Talk, conversation, reachable
+from cuggino.chat.conversations import Talk, conversation, reachable
 from cuggino.chat.inbox import Answer, Inbox, IssueInbox, Question
 from cuggino.chat.making import channels_of, secrets_of, withhold_secrets
 from cuggino.chat.ntfy import NtfyChannel

@@ -7,7 +7,7 @@ import json
 import logging
 import ssl
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cached_property
 from types import ModuleType
@@ -23,12 +23,10 @@ from cuggino.operators import managed
 from cuggino.operators.scheduler import serial
 
 TIMEOUT = 30.0
-"""Seconds that a request may take, beyond those that the server is asked to wait."""
+"""Seconds that a request may take."""
 _JOIN_LIMIT = 0.5
 _LONGEST_REASON = 200
 _THREAD = "cuggino-chat"
-
-Emit = Callable[[Any], None]
 
 
 class Http:
@@ -46,33 +44,12 @@ class Http:
         self._headers = dict(headers or {})
         self._httpx = _httpx()
 
-    def call(self, path: str, body: object, *, wait: float = 0.0) -> Observable[Any]:
-        """Post a JSON value; emit that of the response, which may take `wait` more seconds."""
+    def lines(self, path: str, body: object = None, *, timeout: float = TIMEOUT) -> Observable[Any]:
+        """Emit the JSON value of each line of a response, to a POST if there is a body.
 
-        async def ask(client: Any, emit: Emit) -> None:
-            response = await client.post(self._url + path, json=body)
-            self._check(response.status_code, response.headers, response.content)
-            emit(response.json())
-
-        return self._running(ask, TIMEOUT + wait)
-
-    def lines(self, path: str, *, silence: float) -> Observable[Any]:
-        """Emit the JSON value of each line of an endless response; fail after `silence` seconds."""
-
-        async def read(client: Any, emit: Emit) -> None:
-            async with client.stream("GET", self._url + path) as response:
-                if response.status_code != 200:
-                    self._check(response.status_code, response.headers, await response.aread())
-                async for line in response.aiter_lines():
-                    if line.strip():
-                        emit(json.loads(line))
-
-        return self._running(read, silence)
-
-    def _running(
-        self, work: Callable[[Any, Emit], Awaitable[None]], timeout: float
-    ) -> Observable[Any]:
-        """Do the work on a thread with an event loop; post what it emits to the lane."""
+        No part of it may take longer than `timeout` seconds.
+        """
+        method = "GET" if body is None else "POST"
 
         def subscribe(
             observer: abc.ObserverBase[Any], scheduler: abc.SchedulerBase | None
@@ -88,11 +65,17 @@ class Http:
                 post(lambda: observer.on_next(value))
 
             async def story() -> None:
+                given = {"headers": self._headers, "timeout": timeout, "verify": self._certificates}
                 try:
-                    async with self._httpx.AsyncClient(
-                        headers=self._headers, timeout=timeout, verify=self._certificates
-                    ) as client:
-                        await work(client, emit)
+                    async with (
+                        self._httpx.AsyncClient(**given) as client,
+                        client.stream(method, self._url + path, json=body) as response,
+                    ):
+                        if response.status_code // 100 != 2:
+                            raise self._refusal(response, await response.aread())
+                        async for line in response.aiter_lines():
+                            if line.strip():
+                                emit(json.loads(line))
                 except Exception as error:
                     failure = self._failure(error)
                     post(lambda: observer.on_error(failure))
@@ -122,21 +105,20 @@ class Http:
         context: ssl.SSLContext = self._httpx.create_ssl_context()  # 20 ms of CPU
         return context
 
-    def _check(self, status: int, headers: Mapping[str, str], content: bytes) -> None:
-        """Raise the error of a response, if it is one."""
-        if 200 <= status < 300:
-            return
+    def _refusal(self, response: Any, content: bytes) -> ChatError:
+        """Return the error of a response."""
+        status = response.status_code
         said: Any = {}
         with suppress(ValueError):
             said = json.loads(content)
         said = said if isinstance(said, dict) else {}
-        why = str(said.get("description") or said.get("error") or "")
-        why = " ".join(cleaned(why).split())[:_LONGEST_REASON]
-        after = (said.get("parameters") or {}).get("retry_after") or headers.get("Retry-After")
-        raise ChatError(
-            f"{self._name} has answered {status}" + (f": {why}" if why else ""),
+        why = " ".join(cleaned(str(said.get("description") or said.get("error") or "")).split())
+        after = (said.get("parameters") or {}).get("retry_after")
+        after = str(after or response.headers.get("Retry-After"))
+        return ChatError(
+            f"{self._name} has answered {status}" + (f": {why[:_LONGEST_REASON]}" if why else ""),
             transient=status in (408, 409, 429) or status >= 500,
-            retry_in=float(str(after)) if str(after).isdecimal() else None,
+            retry_in=float(after) if after.isdecimal() else None,
             hint="check `chat` in .cuggino.json",
         )
 

@@ -11,7 +11,7 @@ from typing import Any
 from cuggino.chat.channel import Channel
 from cuggino.chat.ntfy import NtfyChannel
 from cuggino.chat.telegram import TelegramChannel
-from cuggino.config import CONFIG_FILE, FILE, VARIABLE, ChatSettings, is_reference
+from cuggino.config import CONFIG_FILE, ChatSettings, is_reference
 from cuggino.errors import ConfigError
 from cuggino.files import describe, read_regular
 from cuggino.sandbox import home_of, named_paths, withhold
@@ -22,9 +22,9 @@ GROUP = "cuggino.chat"
 
 def withhold_secrets(settings: ChatSettings) -> None:
     """Keep the secrets of the channels from all agents and commands of this process."""
-    for kind, keep in ((VARIABLE, "variables"), (FILE, "files")):
-        names = [one.removeprefix(kind) for one in settings.secrets if one.startswith(kind)]
-        withhold(**{keep: names})
+    for reference in settings.secrets:
+        kind, _, name = reference.partition(":")
+        withhold(**{kind: name})
 
 
 def secrets_of(settings: ChatSettings) -> dict[str, str]:
@@ -78,7 +78,7 @@ def _secret(reference: str) -> str:
         ConfigError: the variable is not set, or the file cannot be read.
     """
     kind, _, name = reference.partition(":")
-    if f"{kind}:" == VARIABLE:
+    if kind == "env":
         secret, problem = os.environ.get(name, ""), "is not set"
     else:
         secret, problem = "", "is empty"

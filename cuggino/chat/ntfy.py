@@ -45,7 +45,7 @@ class NtfyChannel:
     def replies(self, after: str) -> Observable[Reply]:
         """Emit the next message of the topic for answers, however long that takes."""
         since = quote(after, safe="") or "all"
-        lines = self._http.lines(f"{self._answers}/json?since={since}", silence=SILENCE)
+        lines = self._http.lines(f"{self._answers}/json?since={since}", timeout=SILENCE)
         return lines.pipe(mapcat(_read), ops.take(1))
 
     def _send(self, post: Post) -> Observable[Any]:
@@ -61,7 +61,7 @@ class NtfyChannel:
             for one in post.buttons[:MOST_BUTTONS]
         ]
         body = {"topic": self._topic, "message": post.text or "…", "actions": actions}
-        return self._http.call("", body)
+        return self._http.lines("", body)
 
 
 def _read(line: Any) -> Iterator[Reply]:

@@ -28,10 +28,9 @@ class ChatState(BaseModel):
     seen: tuple[str, ...] = ()
     """The ids of replies that were dealt with, the latest last."""
 
-    def ask(self, key: str) -> tuple[ChatState, str]:
-        """Return the state with the question, and its new code."""
-        code = new_code()
-        return self.model_copy(update={"asked": {**self.asked, code: key}}), code
+    def ask(self, code: str, key: str) -> ChatState:
+        """Return the state with the question."""
+        return self.model_copy(update={"asked": {**self.asked, code: key}})
 
     def settle(self, *keys: str) -> ChatState:
         """Return the state without the questions; their codes count as used."""

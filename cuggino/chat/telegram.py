@@ -8,7 +8,7 @@ from typing import Any
 from reactivex import Observable, concat, empty, operators as ops
 
 from cuggino.chat.channel import SMALLEST, Post, Reply, in_parts
-from cuggino.chat.http import Http
+from cuggino.chat.http import TIMEOUT, Http
 from cuggino.operators.mapcat import mapcat
 
 LIMIT = 4096
@@ -40,7 +40,7 @@ class TelegramChannel:
         if post.to is None or not post.to.handle:
             return sending
         toast = {"callback_query_id": post.to.handle, "text": post.text[:_TOAST]}
-        pressed = self._http.call("/answerCallbackQuery", toast)
+        pressed = self._http.lines("/answerCallbackQuery", toast)
         return concat(pressed.pipe(ops.catch(empty())), sending)  # it fails after some minutes
 
     def replies(self, after: str) -> Observable[Reply]:
@@ -50,7 +50,7 @@ class TelegramChannel:
             "allowed_updates": ["message", "callback_query"],
             "offset": self._next,
         }
-        found = self._http.call("/getUpdates", body, wait=self._wait)
+        found = self._http.lines("/getUpdates", body, timeout=self._wait + TIMEOUT)
         return found.pipe(mapcat(self._read))
 
     def _send(self, post: Post) -> Observable[Any]:
@@ -60,7 +60,7 @@ class TelegramChannel:
                 [{"text": one.label[:_LABEL], "callback_data": one.reply}] for one in post.buttons
             ]
             body["reply_markup"] = {"inline_keyboard": rows}
-        return self._http.call("/sendMessage", body)
+        return self._http.lines("/sendMessage", body)
 
     def _read(self, answer: Any) -> Iterator[Reply]:
         updates = answer.get("result") or ()

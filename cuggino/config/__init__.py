@@ -13,8 +13,6 @@ from cuggino.config.agent_file import (
 )
 from cuggino.config.agents import AcpProgram, FallbackAgent, RoleAgent
 from cuggino.config.chatting import (
-    FILE,
-    VARIABLE,
     ChatSettings,
     NtfySettings,
     OwnChannelSettings,
@@ -70,12 +68,10 @@ from cuggino.config.user import UserConfig, load_user_config
 __all__ = [
     "AGENT_FILE",
     "CONFIG_FILE",
-    "FILE",
     "OCCASIONS",
     "PLAN_BUILD_CONFIG_FILE",
     "RESOURCE",
     "USUAL",
-    "VARIABLE",
     "AcpProgram",
     "AgentFile",
     "AgentSettings",

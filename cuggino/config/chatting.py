@@ -1,5 +1,6 @@
 """The chat services by which a person is asked: the setting `chat`."""
 
+import re
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, Field
@@ -7,18 +8,12 @@ from pydantic_core import PydanticCustomError
 
 from cuggino.edited_files import SECRET, Section, matching
 
-VARIABLE = "env:"
-FILE = "file:"
-
 
 def _reference(value: str) -> str:
-    name = value.removeprefix(VARIABLE)
-    if name != value and name.isidentifier():
-        return value
-    if value.removeprefix(FILE).startswith(("/", "~/")) and value.startswith(FILE):
-        return value
-    # Not a `ValueError`, as its message would show the value, which may be the token itself.
-    raise PydanticCustomError(SECRET, 'must be "env:NAME" or "file:/whole/path", not the secret')
+    if not re.fullmatch(r"env:[A-Za-z_]\w*|file:~?/.*", value, re.ASCII):
+        # Not a `ValueError`, as its message would show the value, which may be the token itself.
+        raise PydanticCustomError(SECRET, 'must be "env:NAME" or "file:/whole/path", no secret')
+    return value
 
 
 Secret: TypeAlias = Annotated[str, AfterValidator(_reference)]
@@ -82,4 +77,4 @@ class ChatSettings(Section):
 
 def is_reference(value: object) -> bool:
     """Return whether a value stands for a secret."""
-    return isinstance(value, str) and value.startswith((VARIABLE, FILE))
+    return isinstance(value, str) and value.startswith(("env:", "file:"))

@@ -127,10 +127,10 @@ _withheld_variables: set[str] = set()
 _withheld_files: set[str] = set()
 
 
-def withhold(variables: Iterable[str] = (), files: Iterable[str] = ()) -> None:
-    """Keep more logins, such as the token of a chat, from everything that this process starts."""
-    _withheld_variables.update(variables)
-    _withheld_files.update(files)
+def withhold(*, env: str | None = None, file: str | None = None) -> None:
+    """Keep a variable or a file, such as a chat's token, from all that this process starts."""
+    _withheld_variables.update(filter(None, [env]))
+    _withheld_files.update(filter(None, [file]))
 
 
 LOGIN_VARIABLES = frozenset(name for login in LOGINS for name in login.variables)

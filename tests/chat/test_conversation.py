@@ -9,8 +9,8 @@ import pytest
 from reactivex import Observable, throw
 
 from cuggino import events as ev
-from cuggino.chat import ChatStore, Post, Reply, conversation, reachable, split, store
-from cuggino.chat.conversation import MOST_REFUSALS
+from cuggino.chat import ChatStore, Post, Reply, conversation, reachable, split
+from cuggino.chat.conversations import MOST_REFUSALS
 from cuggino.errors import ChatError
 from cuggino.operators import Flow, emit
 from cuggino.testing import Marbles
@@ -24,7 +24,7 @@ ASKED = ev.ChatAsked(channel="drawn", question="db.md", title="Which database?")
 @pytest.fixture(autouse=True)
 def known_codes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the codes of questions known."""
-    monkeypatch.setattr(store, "new_code", codes(CODE, OTHER))
+    monkeypatch.setattr("cuggino.chat.conversations.new_code", codes(CODE, OTHER))
 
 
 def answered(text: str, sender: str = "") -> ev.ChatAnswered:
@@ -188,7 +188,7 @@ class TestQuestions:
     def test_a_broken_store(self, tmp_path: Path) -> None:
         """An unreadable state counts as none: everything is asked again, with new codes."""
         kept = ChatStore(tmp_path, project=tmp_path, channel="drawn")
-        kept.save(kept.load().ask("db.md")[0])
+        kept.save(kept.load().ask(CODE, "db.md"))
         (file,) = (tmp_path / "chat").iterdir()
         file.write_text("{")
         t = drawn()

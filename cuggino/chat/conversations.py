@@ -11,7 +11,7 @@ from reactivex import Observable, defer, just, operators as ops
 
 from cuggino.chat.channel import Button, Channel, ChannelNotifier, Post, Reply
 from cuggino.chat.inbox import Answer, Inbox, Question
-from cuggino.chat.store import ChatState, ChatStore
+from cuggino.chat.store import ChatState, ChatStore, new_code
 from cuggino.config import USUAL, Occasion
 from cuggino.domain import Schedule, cleaned
 from cuggino.errors import ChatError, CugginoError
@@ -82,7 +82,7 @@ def conversation(
     mask: Mask = lambda text: text,
     talk: Talk | None = None,
 ) -> Observable[Event]:
-    """Send the questions of an inbox, and settle them by the replies. Never completes, never fails.
+    """Send the questions of an inbox, and settle them by the replies. Never fails.
 
     Each question has a code of its own, in its buttons and its text. A reply counts if it has the
     code of an open question: from a button, in the message that it replies to, or as its first
@@ -91,7 +91,7 @@ def conversation(
     senders without a code are passed to it instead.
 
     A transient failure is retried by `RETRIES`, and reported once as `NotificationFailed`; a
-    permanent one ends the conversation. The `store` keeps codes and replies beyond the process, so
+    permanent one completes the stream. The `store` keeps codes and replies beyond the process, so
     that nothing is asked or recorded twice. `mask` hides secrets.
     """
     return defer(lambda _: _Conversation(channel, inbox, store, project, mask, talk).events())
@@ -133,13 +133,9 @@ class _Conversation:
         self._keep(self._state.settle(*({*self._state.asked.values()} - known)))
 
     def _keep(self, state: ChatState) -> None:
-        if state != self._state:
-            self._state = state
-            self._save()
-
-    def _save(self) -> None:
-        if self._store is not None:
-            self._store.save(self._state)
+        if state != self._state and self._store is not None:
+            self._store.save(state)
+        self._state = state
 
     def _end(self, error: Exception, _source: object) -> Observable[Event]:
         return just(NotificationFailed(message=self._words(error)))
@@ -151,10 +147,9 @@ class _Conversation:
         asked = {*self._state.asked.values()}
         for question in self._open:
             if question.key not in asked:
-                state, code = self._state.ask(question.key)
-                self._state = state  # saved once it is sent: better twice than never
+                code = new_code()
                 yield from self._send(self._post(question, code))
-                self._save()
+                self._keep(self._state.ask(code, question.key))  # better twice than never
                 yield from emit(
                     ChatAsked(
                         channel=self._channel.name,
@@ -210,11 +205,8 @@ class _Conversation:
         assert now is not None
         source = f"{reply.sender}, {self._channel.name}".removeprefix(", ")
         try:
-            self._inbox.settle(
-                question.key,
-                Answer(text=text, source=source, option=option),
-                at=now.astimezone(),
-            )
+            answer = Answer(text=text, source=source, option=option)
+            self._inbox.settle(question.key, answer, at=now.astimezone())
         except CugginoError as error:
             yield from self._refuse(reply, self._words(error))
             return
