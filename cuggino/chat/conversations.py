@@ -117,6 +117,8 @@ class _Conversation:
         self._mask = mask
         self._talk = talk
         self._open: tuple[Question, ...] = ()
+        self._sending: dict[str, str] = {}
+        """The question that is being sent, by its code: it may be answered already."""
         self._refusals = 0
         self._reported: set[str] = set()
         """The failures that were reported, as many of them repeat all night."""
@@ -148,8 +150,10 @@ class _Conversation:
         for question in self._open:
             if question.key not in asked:
                 code = new_code()
+                self._sending = {code: question.key}  # kept once it is sent: twice, not never
                 yield from self._send(self._post(question, code))
-                self._keep(self._state.ask(code, question.key))  # better twice than never
+                state, self._sending = self._state.ask(code, question.key), {}
+                self._keep(state if question in self._open else state.settle(question.key))
                 yield from emit(
                     ChatAsked(
                         channel=self._channel.name,
@@ -189,7 +193,7 @@ class _Conversation:
         if not code and reply.sender and self._talk is not None:
             yield from self._talk(text, self._send)
             return
-        key = self._state.asked.get(code)
+        key = {**self._state.asked, **self._sending}.get(code)
         question = next((one for one in self._open if one.key == key), None)
         if question is None:
             problem = "no open question has this code; reply to one, or begin with its code"
@@ -225,7 +229,7 @@ class _Conversation:
 
     def _code_of(self, reply: Reply) -> tuple[str, str]:
         """Return the code of a question in a reply, or "", and the text without it."""
-        known = {*self._state.asked, *self._state.used}
+        known = {*self._state.asked, *self._state.used, *self._sending}
         first, _, rest = reply.text.partition(" ")
         if (code := first.strip(":.,").lower()) in known:
             return code, rest.strip()

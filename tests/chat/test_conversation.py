@@ -101,6 +101,18 @@ class TestReplies:
         assert 1 == len(inbox.answers)
         assert "Not recorded: this question is settled already." == channel.texts[-1]
 
+    def test_a_quick_person(self) -> None:
+        """An answer counts before the service has confirmed the question, and once."""
+        t = drawn(
+            a=Reply(id="1", text=f"{CODE} #1"),
+            b=Reply(id="2", text=f"{CODE} #2"),
+            A=answered("PostgreSQL"),
+        )
+        inbox = DrawnInbox(t.cold("q"))
+        channel = DrawnChannel(t.cold("-(a|)"), t.cold("---(b|)"), sending=[t.cold("---|")])
+        t.check(conversation(channel, inbox), "-A-QS", until=10)
+        assert 1 == len(inbox.answers)
+
     def test_the_same_reply_twice(self) -> None:
         """A reply that a service sends again is ignored; the next call names the last one."""
         t = drawn(a=Reply(id="7", text=f"{CODE} #1"), A=answered("PostgreSQL"))
