@@ -318,7 +318,11 @@ EXAMPLES: dict[str, list[Example]] = {
         )
     ],
     "chat.conversations:reachable": [
-        plays(asking, {"q": (DATABASE,), "Q": ev.ChatAsked, "A": ev.ChatAnswered})
+        plays(
+            asking,
+            {letter: ev.PauseEnded(seconds=ord(letter)) for letter in "abc"}
+            | {"q": (DATABASE,), "Q": ev.ChatAsked, "A": ev.ChatAnswered},
+        )
     ],
     "wakefulness:keeping_awake": [
         plays(

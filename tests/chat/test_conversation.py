@@ -18,6 +18,7 @@ from tests.chat.drawn import DATABASE, LINKS, DrawnChannel, DrawnInbox, codes
 from tests.vectors import each, rows
 
 CODE, OTHER = "aaaaaaaa", "bbbbbbbb"
+RUNS = ev.IterationStart(iteration=1, max_iterations=2)
 ASKED = ev.ChatAsked(channel="drawn", question="db.md", title="Which database?")
 
 
@@ -235,7 +236,7 @@ class TestFailures:
         t = drawn(Y=ev.NotificationFailed(message="unauthorized; check it"))
         channel = DrawnChannel(throw(no), sending=[throw(no)])
         t.check(conversation(channel, DrawnInbox(t.cold("q|"))), "(Y|)")
-        t = drawn(Y=ev.NotificationFailed(message="unauthorized; check it"), a="a")
+        t = drawn(Y=ev.NotificationFailed(message="unauthorized; check it"), a=RUNS)
         channel = DrawnChannel(throw(no), sending=[throw(no)])
         source = t.cold("-a-|")
         t.check(source.pipe(reachable(channel, inbox=DrawnInbox(t.cold("q")))), "Ya-|")
@@ -265,7 +266,7 @@ class TestReachable:
     def test_it_ends_with_the_source(self) -> None:
         """Questions and replies are released when the source ends or is disposed."""
         for end in ({}, {"dispose_at": 2}):
-            t = drawn(a="a")
+            t = drawn(a=RUNS)
             questions, replies = t.cold("q"), t.cold("-")
             on = reachable(DrawnChannel(replies), inbox=DrawnInbox(questions))
             t.record(t.cold("-a-|").pipe(on), **end)  # type: ignore[arg-type]  # a table

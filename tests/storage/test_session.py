@@ -12,7 +12,7 @@ from cuggino.events import LlmMarkerEvent, NoMoreWork, Note, event_types
 from cuggino.storage import Session
 from tests.vectors import not_followed, rows
 
-ROWS = rows("session_and_telegram")
+ROWS = [row for row in rows("session_and_telegram") if "marker" in row]
 FOLLOWED = [row for row in ROWS if row["id"] not in not_followed()]
 
 
