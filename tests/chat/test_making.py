@@ -12,11 +12,12 @@ import pytest
 from cuggino.agents.base import SpawnOptions
 from cuggino.chat import channels_of, secrets_of, withhold_secrets
 from cuggino.config import Config, load_config, parse_config
-from cuggino.doctor.notifications import chats
+from cuggino.doctor.project import chats
 from cuggino.errors import ConfigError
 from cuggino.sandbox import login_files
 from cuggino.trust import project_commands
 from tests.chat.services import TOKEN
+from tests.cli.looking import look, place
 from tests.vectors import each
 
 TELEGRAM = {"token": "env:SHOP_BOT", "chat": 42}
@@ -77,9 +78,19 @@ def test_missing_secrets(reference: str, words: str, monkeypatch: pytest.MonkeyP
         channels_of(settings.chat)
     assert words in found.value.message
     assert {} == secrets_of(settings.chat)
-    (result,) = chats(settings)
-    assert "problem" == result.status
-    assert [] == [*chats(Config())]
+    (result,) = look("chat", Path(), chat=settings.chat)
+    assert ("problem", True) == (result.status, words in result.what)
+    assert [] == look("chat", Path())
+
+
+def test_the_doctor_runs_no_code_of_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look makes the channels of cuggino; one of the project only after it was trusted."""
+    monkeypatch.setenv("SHOP_BOT", TOKEN)
+    chat = config(telegram=TELEGRAM, own={"channel": "nowhere:Channel"}).chat
+    assert ["chat: by telegram"] == [one.what for one in look("chat", Path(), chat=chat)]
+    trusted = chats(place(Path(), trusted=True, chat=chat))
+    with pytest.raises(ConfigError, match="nowhere:Channel"):
+        list(trusted)
 
 
 def test_agents_do_not_get_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
