@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cuggino.config import AGENT_FILE, CONFIG_FILE, PLAN_BUILD_CONFIG_FILE
+from cuggino.config import AGENT_FILE, CONFIG_FILE, PLAN_BUILD_CONFIG_FILE, is_reference
 from cuggino.files import read_json_object, read_regular
 from cuggino.git import git_folder, program_settings
 from cuggino.prompts import own_prompts
@@ -110,7 +110,11 @@ def _of_config(project: Path) -> Iterator[ProjectCommand]:
     chat = raw.get("chat")
     for name, settings in chat.items() if isinstance(chat, dict) else ():
         if isinstance(settings, dict) and settings:
-            yield _command(CONFIG_FILE, f"chat.{name}", _settings(settings))
+            # A secret that stands there, by mistake, is not shown.
+            hidden = {
+                k: "…" for k in ("token", "topic") if not is_reference(settings.get(k, "env:"))
+            }
+            yield _command(CONFIG_FILE, f"chat.{name}", _settings({**settings, **hidden}), settings)
     if raw.get("guard") == "off":
         yield _command(CONFIG_FILE, "guard", "off")
     if raw.get("sandbox") in (False, "off"):

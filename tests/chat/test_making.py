@@ -149,3 +149,8 @@ def test_trust_is_asked_for(tmp_path: Path) -> None:
     found = {command.place: command.text for command in project_commands(tmp_path)}
     assert "token: env:SHOP_BOT, chat: 42" == found[".cuggino.json: chat.telegram"]
     assert "channel: evil:Channel" == found[".cuggino.json: chat.own"]
+    (tmp_path / ".cuggino.json").write_text(
+        json.dumps({"chat": {"telegram": {**TELEGRAM, "token": TOKEN}}})
+    )
+    (command,) = project_commands(tmp_path)
+    assert "token: …, chat: 42" == command.text
