@@ -5,7 +5,7 @@ Time is always an argument.
 
 from cuggino.domain.attempts import Attempts, hits_every_item, is_full_disk, needs_login
 from cuggino.domain.caution import most_cautious
-from cuggino.domain.choices import options_of
+from cuggino.domain.choices import options_of, without_options
 from cuggino.domain.ci_files import touches_ci
 from cuggino.domain.deliverable_tools import (
     LISTED_BY_DEFAULT,
@@ -257,4 +257,5 @@ __all__ = [
     "without_escapes",
     "without_file",
     "without_markers",
+    "without_options",
 ]

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from jinja2 import Environment
 
-from cuggino.domain import cost_of, unreset
+from cuggino.domain import cost_of, unreset, without_options
 from cuggino.errors import CugginoError
 from cuggino.events import QuotaUsed
 from cuggino.report import (
@@ -40,7 +40,6 @@ from cuggino.web.board import (
     Working,
     item_name,
 )
-from cuggino.web.choices import without_options
 from cuggino.web.fragment import Fragment
 from cuggino.web.names import question_name
 from cuggino.web.site import OVERVIEW, Place, Site

@@ -84,7 +84,7 @@ def _by_chat(runtime: Runtime) -> int:
     from cuggino_cli.screen.event_lines import EventLines
     from cuggino_cli.screen.fragments import Verbosity
 
-    lines, view = plain_lines("auto"), EventLines(project=runtime.cwd)
+    lines, view = plain_lines("auto"), EventLines(project=str(runtime.cwd))
     for event in iterate(runtime.plan_by_chat()):
         shown = view.fragments(event, Verbosity.NORMAL, at=datetime.now().astimezone())
         if shown is not None:
