@@ -21,7 +21,7 @@ from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
 
-NOTICE = 0.5
+NOTICE = 1.0
 """Maximum seconds until a signal delivered to another thread is noticed."""
 
 AHEAD = 2

@@ -38,7 +38,16 @@ from cuggino.domain import TOOLS_OF, agent_tool, title_of
 from cuggino.errors import ConfigError
 from cuggino.events import Event, LoopEvent
 from cuggino.files import state_folder
-from cuggino.forge import Look, Source, beside_watch, import_once, landing_of, redacting, sources_of
+from cuggino.forge import (
+    Look,
+    ProjectCi,
+    Source,
+    beside_watch,
+    import_once,
+    landing_of,
+    redacting,
+    sources_of,
+)
 from cuggino.gate import GitWork
 from cuggino.guard import Level, Role
 from cuggino.guard_audit import JudgedCall
@@ -173,6 +182,7 @@ class Runtime:
             control_folder=control,
             shows_plans=True,
             drafts=drafts,
+            ci=ProjectCi(folder, config.pull_requests),
         )
         return cls(cwd=folder, config=config, agent=chosen, services=services, agent_name=name)
 

@@ -112,6 +112,9 @@ class SupervisionSettings(_Settings):
     max_quota_wait: Seconds = 86_400.0
     """Seconds that these waits may take together; if the limit resets later, the run ends at
     once."""
+    max_wait: Seconds = 86_400.0
+    """Seconds that an agent may wait for CI, a process, a file, a time or a person (`<WAITING>`);
+    then it is resumed, and told that nothing has happened."""
     quota_reserve: float = Field(default=0.0, ge=0, lt=1)
     """The share (below 1) of each usage window that is kept for you. With 0.2, no new session of an
     agent starts once 80 % of one is used: its fallback takes over, or that is a usage limit until

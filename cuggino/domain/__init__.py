@@ -90,7 +90,7 @@ from cuggino.domain.quota_plan import (
     with_window,
 )
 from cuggino.domain.ready import ReadyOrder, ready_order
-from cuggino.domain.repetition import RepetitionWatch
+from cuggino.domain.repetition import PollingWatch, RepetitionWatch
 from cuggino.domain.review_ledger import (
     Judgment,
     LedgerEntry,
@@ -125,6 +125,7 @@ from cuggino.domain.untrusted import (
     shown_to_agents,
     without_markers,
 )
+from cuggino.domain.waiting import parse_waiting, until_text, waited_text
 
 __all__ = [
     "BLOCKED",
@@ -170,6 +171,7 @@ __all__ = [
     "PastRun",
     "PathChange",
     "PathState",
+    "PollingWatch",
     "Pricing",
     "ProgressWatch",
     "QuotaPlan",
@@ -232,6 +234,7 @@ __all__ = [
     "parse_findings",
     "parse_job_answer",
     "parse_reset",
+    "parse_waiting",
     "path_changes",
     "perform_tool",
     "quoted_value",
@@ -248,6 +251,8 @@ __all__ = [
     "touches_ci",
     "unreset",
     "unticked_tasks",
+    "until_text",
+    "waited_text",
     "when_to_fall_back",
     "window_text",
     "with_facts",

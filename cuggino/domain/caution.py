@@ -10,6 +10,7 @@ from cuggino.events import Event
 MOST_CAUTIOUS_FIRST = (
     "SpecIssue",
     "RequestChanges",
+    "Waiting",
     "Progress",
     "PlanComplete",
     "Done",

@@ -1,9 +1,10 @@
-"""The repetition of tool calls, by which an agent that goes in circles is noticed."""
+"""The repetition of tool calls, by which an agent that goes in circles or polls is noticed."""
 
 from __future__ import annotations
 
 import json
-from collections import deque
+import re
+from collections import Counter, deque
 from typing import Any, NamedTuple
 
 LONGEST_CYCLE = 3
@@ -12,6 +13,35 @@ LONGEST_CYCLE = 3
 
 _as_json = json.JSONEncoder(sort_keys=True, default=str).encode
 """Like `json.dumps`, without creating an encoder for each value."""
+
+
+_SLEEP = re.compile(r"\bsleep\s+(\d+(?:\.\d+)?)([smh]?)\b")
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
+_SHORTEST_SLEEP = 10.0
+"""Seconds of a sleep that counts: shorter ones wait for a server that was just started."""
+
+
+class PollingWatch:
+    """Counts how often an agent has run the same command with a sleep in it, with any result."""
+
+    def __init__(self) -> None:
+        self._commands: Counter[str] = Counter()
+
+    def called(self, given: Any) -> int:
+        """Record a call with this input; return how often its command has come, 0 without a sleep.
+
+        The command is the text of the input that has the sleep.
+        """
+        texts = given.values() if isinstance(given, dict) else ()
+        for text in texts:
+            if isinstance(text, str) and _slept(text) >= _SHORTEST_SLEEP:
+                self._commands[text] += 1
+                return self._commands[text]
+        return 0
+
+
+def _slept(command: str) -> float:
+    return max((float(n) * _UNITS[unit] for n, unit in _SLEEP.findall(command)), default=0.0)
 
 
 class _Call(NamedTuple):

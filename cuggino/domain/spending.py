@@ -36,6 +36,8 @@ SESSION_BEGINS = frozenset(
         "QuotaWaiting",
         "ReviewingStart",
         "RoleViolated",
+        "WaitingRefused",
+        "WaitingStarted",
         "WatchAuditStarted",
     }
 )

@@ -81,6 +81,8 @@ class DeliverSessionEnded(DeliverEvent):
     """True if a part of the cost is an estimate."""
     duration: float = 0.0
     """Seconds."""
+    session_id: str | None = None
+    """The session, which can be resumed after a wait."""
 
 
 class DeliverSessionRetry(DeliverEvent):

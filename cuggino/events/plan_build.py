@@ -81,6 +81,8 @@ class PlanBuildSessionEnded(PlanBuildEvent):
     """True if a part of the cost is an estimate."""
     duration: float = 0.0
     """Seconds."""
+    session_id: str | None = None
+    """The session, which can be resumed after a wait."""
 
 
 class PlanBuildSessionRetry(PlanBuildEvent):

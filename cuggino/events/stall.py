@@ -19,6 +19,9 @@ class AgentNudged(SupervisionEvent):
     """The number of equal calls of the tool in a row; None for another reason."""
     no_marker: bool = False
     """True if the session ended without a marker that ends its stage."""
+    polling: bool = False
+    """True if it ran the same command with a sleep again and again, and is told to wait
+    (`<WAITING>`) instead."""
 
 
 class AgentReplaced(SupervisionEvent):
@@ -61,8 +64,8 @@ class ApprovalQuestioned(SupervisionEvent):
 class ContradictoryMarkers(SupervisionEvent):
     """An agent ended its stage in several ways; the most cautious one counts.
 
-    In the order of caution: `SPEC_ISSUE`, `REQUEST_CHANGES`, `PROGRESS`, `PLAN_COMPLETE`, `DONE`,
-    `NO_MORE_WORK`, `APPROVED`. Emitted before the marker that counts.
+    In the order of caution: `SPEC_ISSUE`, `REQUEST_CHANGES`, `WAITING`, `PROGRESS`,
+    `PLAN_COMPLETE`, `DONE`, `NO_MORE_WORK`, `APPROVED`. Emitted before the marker that counts.
     """
 
     phase: str

@@ -24,6 +24,7 @@ from cuggino.forge.model import (
     ci_state,
 )
 from cuggino.forge.programs import OLDEST, check_program, has_login, program_version
+from cuggino.forge.project_ci import ProjectCi
 from cuggino.forge.proposing import PullRequests, pull_requests
 from cuggino.forge.redaction import Redaction, redacting
 from cuggino.forge.source import Look, Source, SourceItem
@@ -44,6 +45,7 @@ __all__ = [
     "Issue",
     "Job",
     "Look",
+    "ProjectCi",
     "PullRequest",
     "PullRequests",
     "Redaction",

@@ -9,15 +9,18 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cuggino.config import ReportState
-from cuggino.domain import money
+from cuggino.domain import money, until_text
 from cuggino.events import (
     CommitPerformed,
     Event,
     IterationStart,
     LoopSpecIssue,
+    PersonAnswers,
     QuotaLifted,
     QuotaWaiting,
     SessionEnded,
+    WaitingEnded,
+    WaitingStarted,
     WatchCandidate,
     WatchItemCompleted,
     WatchItemImported,
@@ -156,6 +159,13 @@ def _quota(report: Report, event: QuotaWaiting) -> Report:
     return report.now("waiting", f"A usage limit is reached{until}.")
 
 
+def _waits(report: Report, event: WaitingStarted) -> Report:
+    if isinstance(event.until, PersonAnswers):
+        asked = report.now("question", quoted=event.until.question)
+        return asked.but(question=event.until.issue)
+    return report.now("waiting", "It waits for this:", until_text(event.until))
+
+
 def _retried(report: Report, event: WatchItemRetry) -> Report:
     times = f" (attempt {event.attempt} of {event.max_attempts})" if event.counted else ""
     return report.now("waiting", f"It failed and is tried again{times}:", event.message)
@@ -220,6 +230,8 @@ _CHANGES: dict[type[Event], Callable[[Report, Any], Report]] = {
     ),
     QuotaWaiting: _quota,
     QuotaLifted: lambda report, _: report.now("working") if report.state == "waiting" else report,
+    WaitingStarted: _waits,
+    WaitingEnded: lambda report, _: report.now("working"),
     WatchItemRetry: _retried,
     WatchCandidate: _candidate,
     WatchLanding: lambda report, _: report.now("working", "It is merged and checked."),

@@ -7,6 +7,7 @@ from cuggino.loops.deliver.service import DeliverService
 from cuggino.loops.frame.commands import Commands
 from cuggino.loops.frame.companions import Companion
 from cuggino.loops.frame.control import Control
+from cuggino.loops.frame.durable import durable
 from cuggino.loops.frame.interruption import Interruption
 from cuggino.loops.frame.options import RunOptions
 from cuggino.loops.frame.resuming import latest_run_of, resumed_options
@@ -47,6 +48,7 @@ __all__ = [
     "Work",
     "attempt",
     "attempt_item",
+    "durable",
     "items_of_issues",
     "land_item",
     "latest_run_of",

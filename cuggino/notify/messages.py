@@ -19,10 +19,12 @@ from cuggino.events import (
     BudgetWarning,
     Event,
     LoopSpecIssue,
+    PersonAnswers,
     QuotaWaiting,
     RateLimited,
     RunOutcome,
     RunResult,
+    WaitingStarted,
     WatchItemCompleted,
     WatchItemParked,
     WatchItemRetry,
@@ -82,6 +84,8 @@ def message_for(event: Event, night: Night | None = None) -> Message | None:
         case LoopSpecIssue(item=str(item)):
             asked = [f"Item: {night.state.title_of(item)}", _ANSWER]
             return _sentence(event, "spec_issue", *asked, "The other items go on.")
+        case WaitingStarted(until=PersonAnswers(question=question)):
+            return _sentence(event, "spec_issue", question, _ANSWER)
         case WatchItemRetry(login=True):
             return _sentence(event, "login")
         case WatchItemCompleted(filename=name):

@@ -3,7 +3,8 @@
 `process_lines` runs a program and emits the lines it prints, `process_output` the whole output,
 `run_bounded` waits for a short answer, and `run_in_terminal` gives the program the terminal;
 `interrupt_processes` ends several at the same time.
-`is_started_by_run` distinguishes agents and commands of runs from people.
+`is_started_by_run` distinguishes agents and commands of runs from people. `process_started` and
+`ancestors` identify a process that is waited for.
 """
 
 from cuggino.processes.command import Confinement
@@ -17,7 +18,7 @@ from cuggino.processes.process import (
     process_output,
     run_bounded,
 )
-from cuggino.processes.process_tree import is_started_by_run
+from cuggino.processes.process_tree import ancestors, is_started_by_run, process_started
 from cuggino.processes.program_input import OpenInput
 from cuggino.processes.terminal import run_in_terminal
 
@@ -27,12 +28,14 @@ __all__ = [
     "KeptProcesses",
     "OpenInput",
     "Said",
+    "ancestors",
     "interrupt_processes",
     "is_started_by_run",
     "orphans_gone",
     "process_batches",
     "process_lines",
     "process_output",
+    "process_started",
     "run_bounded",
     "run_in_terminal",
 ]

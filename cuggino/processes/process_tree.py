@@ -73,6 +73,20 @@ def fork_count() -> int:
         return 0
 
 
+def process_started(pid: int) -> float | None:
+    """Return when the process was started, in seconds since 1970; None if it has ended."""
+    try:
+        process = psutil.Process(pid)
+        return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time()
+    except psutil.Error:
+        return None
+
+
+def ancestors() -> list[int]:
+    """Return the ids of the processes that have started this one."""
+    return [process.pid for process in psutil.Process().parents()]
+
+
 def is_started_by_run() -> bool:
     """Return whether a run, or an agent, started this process.
 

@@ -39,6 +39,7 @@ from cuggino.events import (
     SessionEnded,
     Steered,
     SupervisionEvent,
+    WaitingStarted,
     WatchIssueAnswered,
     WatchItemHeld,
     WatchItemParked,
@@ -147,7 +148,7 @@ _ELSEWHERE: Final = (
     *(LoopMaxIterations, WatchItemHeld, WatchItemParked),  # outcomes of items
     *(BuildVerified, JobVerified, JobBlocked),
     *(QuotaWaiting, QuotaLifted),  # one notice together
-    *(PauseAsked, RunPaused),  # their end is one
+    *(PauseAsked, RunPaused, WaitingStarted),  # their end is one
 )
 """Events that the report shows in another place."""
 

@@ -397,7 +397,9 @@ def _stage_json(activity: RunState) -> dict[str, Any]:
         else {"name": tool.name, "target": tool.target, "since": _time(tool.since)},
         "words": activity.words or None,
         "paused_since": _time(activity.paused_since),
-        "wait": None if wait is None else {"reason": wait.reason, "until": _time(wait.until)},
+        "wait": None
+        if wait is None
+        else {"reason": wait.reason, "until": _time(wait.until), "target": wait.target or None},
         "steering": list(activity.steering),
     }
 

@@ -74,7 +74,7 @@ from cuggino.stages.roles import (
     role_markers,
 )
 from cuggino.stages.services import Changes, Services
-from cuggino.stages.sessions import Sessions
+from cuggino.stages.sessions import Resumes, Sessions
 from cuggino.stages.slots import (
     SlotFolder,
     SlotListing,
@@ -98,6 +98,8 @@ from cuggino.stages.spawning import (
 from cuggino.stages.supervision import Earlier, Supervision, budget_of, supervision_of
 from cuggino.stages.undo import Change, Undone, UndoPlan, find_snapshot, undo_plan, undo_stage
 from cuggino.stages.verification import KEPT, verified, verified_commit
+from cuggino.stages.waited import WAITING_SECTION, Waited, resumed_session, waiting_in
+from cuggino.stages.waiting import Ci, NoCi, WaitingPlace, waiting, waiting_asked
 from cuggino.stages.workplace import Workplace
 
 __all__ = [
@@ -107,8 +109,10 @@ __all__ = [
     "KEPT",
     "LINGER",
     "ROLE_VARIABLES",
+    "WAITING_SECTION",
     "Change",
     "Changes",
+    "Ci",
     "Commit",
     "CommitEvent",
     "Commits",
@@ -122,10 +126,12 @@ __all__ = [
     "Merge",
     "Merges",
     "Moves",
+    "NoCi",
     "NoSnapshots",
     "PollingStarted",
     "Recovers",
     "Repository",
+    "Resumes",
     "Services",
     "Sessions",
     "Shell",
@@ -140,6 +146,8 @@ __all__ = [
     "Turn",
     "UndoPlan",
     "Undone",
+    "Waited",
+    "WaitingPlace",
     "Workplace",
     "act",
     "agent_stage",
@@ -186,6 +194,7 @@ __all__ = [
     "push_stage",
     "push_to",
     "resolving_stage",
+    "resumed_session",
     "reviewing_stage",
     "role_markers",
     "setup_stage",
@@ -203,6 +212,9 @@ __all__ = [
     "unpriceable",
     "verified",
     "verified_commit",
+    "waiting",
+    "waiting_asked",
+    "waiting_in",
     "watch_file_count",
     "with_first_instructions",
     "work_left",

@@ -29,13 +29,14 @@ from cuggino.events import (
     Steered,
     SupervisionEvent,
     UsageUpdate,
+    Waiting,
     is_llm_terminal_marker_event,
 )
 from cuggino.gate import LastWord, objections, question, requested_changes
 from cuggino.operators import Flow, emit, extract_markers, flow, forward, until_terminal
 from cuggino.operators.markers import MarkerTags, join_split_messages
 from cuggino.stages.endings import Statement, contradictions, endings_of, reminder, terminal_tags
-from cuggino.stages.sessions import Sessions
+from cuggino.stages.sessions import Resumes, Sessions
 from cuggino.stages.supervision import Supervision
 
 _LONGEST_UNNAMED = 10_000
@@ -128,10 +129,12 @@ def agent_story(
     linger: float = LINGER,
     supervision: Supervision | None = None,
     evidence: Evidence = _NO_EVIDENCE,
+    resumes: Resumes | None = None,
 ) -> Flow[LlmTerminalMarkerEvent]:
     """Run `agent_stage` within a flow; return its terminal marker.
 
-    The events from `before_marker` are emitted before each marker.
+    The events from `before_marker` are emitted before each marker. `resumes` is a session that has
+    waited (`Waiting`).
     """
     stage = _AgentStage(
         agent,
@@ -143,6 +146,7 @@ def agent_story(
         linger,
         supervision or Supervision(),
         evidence,
+        resumes,
     )
     return stage.run()
 
@@ -163,6 +167,7 @@ class _AgentStage:
         linger: float,
         supervision: Supervision,
         evidence: Evidence,
+        resumes: Resumes | None,
     ) -> None:
         self._phase = phase
         self._tags = tags
@@ -180,6 +185,7 @@ class _AgentStage:
             quota=supervision.quota,
             choose=self._choose,
             left=evidence.left,
+            resumes=resumes,
         )
         self._statement = Statement()
         self._is_questioned = False
@@ -263,6 +269,7 @@ class _AgentStage:
             looks=[self._look],
             ends=_ends_stage if is_first else None,
             remind=self._reminded,
+            may_wait=Waiting.tag_name() in self._tags,
         )
 
     def _reminded(self) -> Observable[Event] | None:
@@ -299,6 +306,9 @@ class _AgentStage:
     def _choose(self, endings: Sequence[Event]) -> Event:
         """Return the most cautious ending; an approval that something contradicts is questioned."""
         marker = most_cautious(endings)
+        if isinstance(marker, Waiting):
+            known = {"session_id": self._sessions.session_id, "words": self._sessions.words}
+            return marker.model_copy(update=known)
         if not isinstance(marker, Approved):
             return marker
         approvals = (ending for ending in endings if isinstance(ending, Approved))

@@ -2,28 +2,46 @@
 
 from __future__ import annotations
 
-from reactivex import Observable
+from reactivex import Observable, abc
+from reactivex.disposable import SerialDisposable
 
-from cuggino.domain import Schedule
 from cuggino.events import ControlEvent
-from cuggino.operators.flow import Flow, emit, flow, forward
-from cuggino.operators.repeat_on import repeat_on
+from cuggino.operators import managed
+from cuggino.operators.managed import Subscription
+from cuggino.operators.scheduler import serial
 from cuggino.storage import ControlFolder
 
 PERIOD = 0.5
 """Seconds between polls of the folder."""
+_QUIET, _SLOWER = 600, 4
+"""After so many polls in a row without a command the period is so many times longer."""
 
 
 def control_commands(folder: ControlFolder, *, period: float = PERIOD) -> Observable[ControlEvent]:
     """Emit the commands in the folder: existing ones at once, then new ones as they arrive.
 
-    The folder is polled every `period` seconds: listing an empty one is cheaper than watching it.
-    A file that is not a command from the user is emitted as `ControlIgnored`. Never completes.
+    The folder is polled every `period` seconds, and a quarter as often when nothing has come for
+    long: listing an empty one is cheaper than watching it, and most of what a run costs that waits
+    for hours. A file that is not a command from the user is emitted as `ControlIgnored`. Never
+    completes.
     """
 
-    def story() -> Flow[None]:
-        seen = set[str]()
-        look: Observable[ControlEvent] = flow(lambda: emit(*folder.new(seen)))
-        yield from forward(look.pipe(repeat_on(Schedule.constant(period))))
+    def subscribe(
+        observer: Subscription[ControlEvent], scheduler: abc.SchedulerBase | None
+    ) -> abc.DisposableBase:
+        lane, seen, next_look, quiet = serial(scheduler), set[str](), SerialDisposable(), 0
 
-    return flow(story)
+        def look(*_: object) -> None:
+            nonlocal quiet
+            commands = folder.new(seen)
+            quiet = 0 if commands else quiet + 1
+            for command in commands:
+                observer.on_next(command)
+            if not next_look.is_disposed:
+                pause = period if quiet < _QUIET else period * _SLOWER
+                next_look.disposable = lane.schedule_relative(pause, look)
+
+        look()
+        return next_look
+
+    return managed(subscribe)

@@ -31,13 +31,16 @@ from cuggino.events import (
     Progress,
     RequestChanges,
     SpecIssue,
+    Waiting,
 )
 from cuggino.gate import LastWord, has_findings
 from cuggino.guard import PERMISSIONS, Policy
 from cuggino.operators import Flow, ask, flow, marker_tags
 from cuggino.prompts import Prompts
 from cuggino.stages.agent import Evidence, agent_story
+from cuggino.stages.sessions import Resumes
 from cuggino.stages.spawning import spawn_options
+from cuggino.stages.waited import WAITING, Waited, resumed_session
 from cuggino.stages.workplace import Workplace
 from cuggino.storage import check_specs
 
@@ -47,30 +50,34 @@ _LONGEST_PLAN = 50_000
 _PATHS = ("specs_path", "plan_path", "session_path", "review_path")
 ROLE_VARIABLES: dict[Role, tuple[str, ...]] = {
     "planning": (*_PATHS, "focus", "review"),
-    "implementing": (*_PATHS, "focus", "check"),
-    "reviewing": (*_PATHS, "focus", "check", "baseline", "scope"),
+    "implementing": (*_PATHS, "focus", "check", "waiting"),
+    "reviewing": (*_PATHS, "focus", "check", "baseline", "scope", "waiting"),
 }
 """The variables available to the template of each role."""
 
 CONFLICT = "conflict"
 """The template for an implementing agent that resolves a conflict."""
 
-CONFLICT_VARIABLES = (*_PATHS, "focus", "problem", "paths", "ours", "theirs", "landed")
+CONFLICT_VARIABLES = (*_PATHS, "focus", "problem", "paths", "ours", "theirs", "landed", "waiting")
 
 _MARKERS: dict[Role, tuple[type[LlmMarkerEvent], ...]] = {
     "planning": (SpecIssue, PlanComplete),
-    "implementing": (Note, SpecIssue, Progress, Done, NoMoreWork),
-    "reviewing": (SpecIssue, Approved, RequestChanges),
+    "implementing": (Note, SpecIssue, Waiting, Progress, Done, NoMoreWork),
+    "reviewing": (SpecIssue, Waiting, Approved, RequestChanges),
 }
 
 
 class Turn(NamedTuple):
-    """Which agent of its role works, for a loop that can be resumed."""
+    """Which agent of its role works, for a loop that can be resumed and that can wait."""
 
     number: int | None = None
     """The agents of the role so far, from 1; default: not counted."""
     log_size: int | None = None
     """The length of the session file before it: a stage that is repeated truncates the file."""
+    may_wait: bool = False
+    """True if the loop waits for what the agent names in `<WAITING>`; the stage ends with it."""
+    waited: Waited | None = None
+    """The session to resume, if it has waited."""
 
 
 UNCOUNTED = Turn()
@@ -245,6 +252,7 @@ class _Task:
 def _story(place: Workplace, task: _Task, turn: Turn) -> Flow[None]:
     """Run the agent and its file operations; a resumed run repeats an unfinished stage."""
     session, role = place.session, task.role
+    markers = tuple(cls for cls in role_markers(role) if turn.may_wait or cls is not Waiting)
     options = _spawn_options(place, task, turn)
     # They may have gone in mid-run, say with the branch: agents would have nothing to follow.
     check_specs(place.options.cwd / place.options.specs_path)
@@ -253,9 +261,13 @@ def _story(place: Workplace, task: _Task, turn: Turn) -> Flow[None]:
         session.rewind(turn.log_size)
     if role == "planning":
         session.clear_plan()
-    if role == "reviewing":
+    if role == "reviewing" and turn.waited is None:
         session.clear_review()
-    options = yield from place.begin(options)
+    resumes: Resumes | None = None
+    if turn.waited is None:
+        options = yield from place.begin(options)
+    else:
+        options, resumes = yield from resumed_session(place.begin, options, turn.waited)
 
     def plan_of(marker: LlmMarkerEvent) -> Iterator[PlanWritten]:
         """Yield the plan that the marker declares complete, if it is to be shown."""
@@ -268,14 +280,15 @@ def _story(place: Workplace, task: _Task, turn: Turn) -> Flow[None]:
         place.services.agent,
         options,
         phase=role,
-        tags=marker_tags(*role_markers(role)),
+        tags=marker_tags(*markers),
         on_marker=session.append,
         before_marker=plan_of,
         linger=place.linger,
         supervision=place.supervision,
         evidence=_evidence(place, task),
+        resumes=resumes,
     )
-    if not isinstance(marker, role_markers(role)):
+    if not isinstance(marker, markers):
         raise LoopError(role, f"unexpected end of the agent: {marker}")
     if isinstance(marker, PlanComplete):
         session.commit_plan()
@@ -353,6 +366,8 @@ def _spawn_options(place: Workplace, task: _Task, turn: Turn) -> SpawnOptions:
         drafts=place.services.drafts,
     )
     variables: dict[str, Any] = {**paths, "focus": place.focus, **task.variables}
+    if role != "planning":
+        variables["waiting"] = WAITING if turn.may_wait else ""
     return replace(
         common,
         system_prompt=place.services.prompts.render(task.template or role, variables),

@@ -25,6 +25,7 @@ from cuggino.stages.repository import (
     commits_since,
 )
 from cuggino.stages.snapshot import NoSnapshots, Snapshots
+from cuggino.stages.waiting import Ci, NoCi
 from cuggino.storage import ControlFolder, Workspace
 
 Changes: TypeAlias = Callable[[Path], Observable[object]]
@@ -85,6 +86,9 @@ class Services:
     """The files of the project, as the gate compares them."""
     work_left: Callable[[Path], Observable[str]] = work_left
     """Emits the uncommitted changes, for an agent that takes over."""
+
+    ci: Ci = field(default_factory=NoCi)
+    """The CI that agents wait for."""
 
     def project_state(
         self, cwd: Path, *, exclude: tuple[Path, ...], plan: Path | None = None

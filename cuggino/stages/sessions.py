@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import NamedTuple, cast
 
 from reactivex import Observable, defer, just, operators as ops
 
@@ -26,13 +26,21 @@ MOST_VIOLATIONS = 3
 _LONGEST_REASON = 300
 
 
+class Resumes(NamedTuple):
+    """An earlier session, and the prompt with which it is resumed."""
+
+    session_id: str
+    prompt: str
+
+
 class Sessions:
     """The sessions of a stage, spawned one at a time; remembers how to resume the last.
 
     `read` is applied to each session: it reads the markers and ends it. `budget` returns the US
     dollars that are left when a session is spawned; `pricing` estimates those that it spends.
     `quota` is the plan for usage windows. `choose` returns the outcome of several terminal markers.
-    `left` emits the work that an agent has left, for the one that replaces it.
+    `left` emits the work that an agent has left, for the one that replaces it. The first session
+    resumes an earlier one with `resumes`, unless the agent has forgotten that.
     """
 
     def __init__(
@@ -46,8 +54,10 @@ class Sessions:
         quota: QuotaPlan | None = None,
         choose: Callable[[Sequence[Event]], Event] = most_cautious,
         left: Callable[[], Observable[str]] = lambda: just(""),
+        resumes: Resumes | None = None,
     ) -> None:
         self._choose = choose
+        self._resumes = resumes
         self._left = left
         self._words: list[AgentMessage] = []
         """The parts of the agent's last message."""
@@ -57,7 +67,7 @@ class Sessions:
         self._budget = budget
         self._pricing = pricing or Pricing()
         self._quota = quota
-        self._id = options.session_id
+        self._id = options.session_id if resumes is None else resumes.session_id
         self._begun = False
         self._violations = 0
         self.waits = QuotaWaits()
@@ -86,8 +96,21 @@ class Sessions:
         """True if there is a session to resume."""
         return self.can_resume and self._id is not None and self._begun
 
+    @property
+    def session_id(self) -> str | None:
+        """The session that can be resumed, also by another process; None without one."""
+        return self._id if self.can_be_resumed else None
+
+    @property
+    def words(self) -> str:
+        """The agent's last message."""
+        return "".join(part.text for part in self._words)
+
     def first(self) -> Observable[Event]:
-        return self._spawn(self._options)
+        if self._resumes is None or not self.can_resume:
+            return self._spawn(self._options)
+        resumed = self.resumed(self._resumes.prompt)
+        return resumed.pipe(catch_tag(AgentFailed, self._refused))
 
     def fresh(self, _error: Exception | None = None) -> Observable[Event]:
         """Start a new session with the same prompt."""
@@ -98,7 +121,7 @@ class Sessions:
         outcome = self.outcome
         if outcome is not None:
             return just(outcome)
-        words = "".join(part.text for part in self._words)
+        words = self.words
 
         def story() -> Flow[None]:
             changes = (yield from ask(self._left())) or ""

@@ -29,7 +29,7 @@ from cuggino.operators.supervision import (
     within_budget,
 )
 from cuggino.stages.options import StageOptions
-from cuggino.stages.sessions import Sessions
+from cuggino.stages.sessions import Resumes, Sessions
 
 _Operator = Callable[[Observable[Event]], Observable[Event]]
 
@@ -103,10 +103,13 @@ class Supervision:
         *,
         read: Callable[[Observable[Event]], Observable[Event]],
         left: Callable[[], Observable[str]] = lambda: just(""),
+        resumes: Resumes | None = None,
+        may_wait: bool = False,
     ) -> Observable[Event]:
         """Run a supervised session of the agent; `read` is applied to each of its programs.
 
-        `left` emits the work that an agent has left, for one that replaces it.
+        `left` emits the work that an agent has left, for one that replaces it. `resumes` is an
+        earlier session to resume; `may_wait` as in `around`.
         """
         sessions = Sessions(
             agent,
@@ -116,8 +119,9 @@ class Supervision:
             pricing=self.pricing,
             quota=self.quota,
             left=left,
+            resumes=resumes,
         )
-        return self.around(sessions, sessions.first())
+        return self.around(sessions, sessions.first(), may_wait=may_wait)
 
     def around(
         self,
@@ -127,6 +131,7 @@ class Supervision:
         looks: Sequence[Look] = (),
         ends: Callable[[Any], bool] | None = None,
         remind: Callable[[], Observable[Event] | None] = lambda: None,
+        may_wait: bool = False,
     ) -> Observable[Event]:
         """Return `first`, one of the `sessions`, supervised.
 
@@ -135,7 +140,8 @@ class Supervision:
         session are supervised alike. When the retries are used up, the fallback agent starts with
         its own retries. Without one, the failure is the error. The first session of a resumed
         run continues the counts of the earlier process. `looks` are those of `within_budget`,
-        `ends` and `remind` those of `liveness`.
+        `ends` and `remind` those of `liveness`. An agent that `may_wait` is nudged to do so when it
+        polls.
         """
         earlier = self.earlier.take()
         remedies, retries = Remedies(), Retries(earlier.retries)
@@ -152,6 +158,7 @@ class Supervision:
             remedies=remedies,
             ends=ends,
             remind=remind,
+            polling=may_wait and sessions.can_resume,
         )
 
         def attempt(agent: Observable[Event], lane: abc.SchedulerBase) -> Flow[None]:

@@ -15,7 +15,7 @@ from cuggino.errors import ConfigError, FileChanged, StorageError
 from cuggino.files import read_regular, storing, write_atomic
 from cuggino.storage.backlog import Backlog, next_number
 from cuggino.storage.moving import digest_of, move_into
-from cuggino.storage.workspace import Issue, Workspace
+from cuggino.storage.workspace import ANSWER, Issue, Workspace
 
 LONGEST = 40_000
 """Characters of a file that a page shows for editing."""
@@ -187,6 +187,7 @@ def answer_issue(
     """Add question and answer to `decisions.md` of the specifications, and settle the issue.
 
     Agents build by the specifications, so that the answer reaches all of them, the reviewer too.
+    The answer to a question of an agent that waits (`Issue.is_awaited`) is only for that agent.
     A watch that waits for the issue then continues with its item. Returns the issue's name in the
     archive.
 
@@ -198,18 +199,22 @@ def answer_issue(
     if not answer:
         raise ConfigError("the answer is empty", hint="say what the specifications mean")
     try:
-        asked = issue.path.read_text(encoding="utf-8", errors="replace").strip()
+        whole = asked = issue.path.read_text(encoding="utf-8", errors="replace").strip()
     except FileNotFoundError as error:
         raise StorageError("answer", f"{issue.path} is gone") from error
     except OSError:
-        asked = issue.title
+        whole, asked = "", issue.title
     if len(asked) > _LONGEST_QUESTION:
         asked = asked[:_LONGEST_QUESTION].rstrip() + " ..."
     question = "\n".join(f"> {line}".rstrip() for line in asked.splitlines())
     entry = f"\n## {at:%Y-%m-%d}: {issue.title}\n\n{question}\n\n{answer}\n"
-    path = specs / DECISIONS
-    with storing("answer", path):
-        _append(path, entry)
+    if not issue.is_awaited:
+        path = specs / DECISIONS
+        with storing("answer", path):
+            _append(path, entry)
+    elif whole:
+        with storing("answer", issue.path):
+            write_atomic(issue.path, f"{whole}{ANSWER}{answer}\n")
     return workspace.resolve(issue)
 
 

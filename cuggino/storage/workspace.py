@@ -16,7 +16,7 @@ from typing import Literal
 
 from cuggino.domain import split_front_matter
 from cuggino.errors import ConfigError, StorageError
-from cuggino.files import is_linked, storing, write_atomic
+from cuggino.files import is_linked, read_regular, storing, write_atomic
 from cuggino.storage.ids import new_id
 from cuggino.storage.journal import has_only_journals
 from cuggino.storage.lock import LockOwner, WorkspaceLock
@@ -251,6 +251,11 @@ class Workspace:
         """Return a name for the file of an issue; names sort by time."""
         return f"{new_id()}.md"
 
+    @staticmethod
+    def new_question() -> str:
+        """Return a name for the file of a question for whose answer a run waits."""
+        return f"{new_id()}{_QUESTION}"
+
     def issues(self) -> list[Issue]:
         """Return the open issues: spec issues, then findings, each in order of time."""
         return [*read_issues(self.spec_issues, "spec-issue"), *read_issues(self.tbd, "tbd")]
@@ -278,6 +283,23 @@ class Workspace:
         with storing("dismiss", self.memory):
             remember(self.memory, issue, reason, at=at)
         return self._settle(issue, "dismissed")
+
+    def withdraw(self, name: str) -> None:
+        """Move a question that nobody has answered in time to the archive."""
+        with suppress(FileNotFoundError):
+            move_to_archive(self.spec_issues / name, self.archive, "withdrawn")
+
+    def settled_as(self, name: str) -> str:
+        """Return the answer to a question that is no longer open, or how else it was settled."""
+        paths = self.archive.glob(f"*-{name}") if self.archive.is_dir() else ()
+        for path in sorted(paths, reverse=True):
+            outcome = path.name.removesuffix(f"-{name}").rpartition("-")[2]
+            text = read_regular(path).decode("utf-8", "replace")
+            _, is_answered, answer = text.rpartition(ANSWER)
+            if outcome == "resolved" and is_answered:
+                return answer.strip()
+            return f"it was {outcome}, without words; see the specifications"
+        return "the question was removed"
 
     def read_memory(self) -> str:
         """Return the dismissed findings, or ""."""
@@ -323,6 +345,11 @@ def new_run_id() -> str:
 
 IssueKind = Literal["spec-issue", "tbd"]
 
+ANSWER = "\n\n## Answer\n\n"
+"""Comes before the answer in the file of a question that was answered."""
+
+_QUESTION = "-question.md"
+
 _LONGEST_TITLE = 200
 _HEAD = 64 * 1024
 """Number of characters within which a file's front matter ends."""
@@ -344,6 +371,11 @@ class Issue:
     path: Path
     title: str
     """The first line that is not blank, without heading marks."""
+
+    @property
+    def is_awaited(self) -> bool:
+        """True for the question of an agent; the run that waits for the answer passes it on."""
+        return self.name.endswith(_QUESTION)
 
 
 def read_issues(folder: Path, kind: IssueKind) -> list[Issue]:

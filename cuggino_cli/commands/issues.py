@@ -71,7 +71,8 @@ def answer(name: str, text: str) -> int:
     """Answer a question; the watch then goes on with its item.
 
     Question and answer are added to decisions.md in the specifications, which all agents build by,
-    and the issue is moved to .cuggino/archive. TEXT `-` reads standard input.
+    and the issue is moved to .cuggino/archive. The answer to an agent that waits for it goes to
+    that agent alone. TEXT `-` reads standard input.
     """
     import sys
 
@@ -84,7 +85,10 @@ def answer(name: str, text: str) -> int:
     issue = _find(name, _workspace())
     archived, decisions = commanding.answer(project_folder(), issue, text)
     _report("Answered", issue, archived)
-    click.echo(f"The answer is in {decisions}")
+    if issue.is_awaited:
+        click.echo("The agent that asked is resumed with the answer")
+    else:
+        click.echo(f"The answer is in {decisions}")
     return 0
 
 

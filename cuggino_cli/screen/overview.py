@@ -110,7 +110,7 @@ def _running(activity: RunState, status: ProjectStatus) -> Iterator[Fact]:
     if activity.words:
         yield "Says", activity.words
     if (wait := activity.wait) is not None:
-        reason = "usage limit" if wait.reason == "quota" else wait.reason
+        reason = wait.target or ("usage limit" if wait.reason == "quota" else wait.reason)
         yield "Waits for", f"{reason}, until {when_text(wait.until, now)}"
     if activity.paused_since is not None:
         yield "Paused", f"for {_ago(activity.paused_since, now)}; `cuggino continue` ends it"

@@ -250,6 +250,9 @@ def wait_text(wait: Wait, now: datetime, *, short: bool) -> str:
             return f"⏳ quota: {format_duration(left)} left, until {at}"
         limit = f" ({_LIMITS.get(wait.limit, flat(wait.limit))})" if wait.limit else ""
         return f"⏳ Usage limit{limit} · resumes at {at}, in {format_duration(left)}"
+    if wait.target:
+        limit = "" if short else f" · until {at} at most, {format_duration(left)} left"
+        return f"⏳ {flat(wait.target)}{limit}"
     what = _WAITS.get(wait.reason, flat(wait.reason).replace("_", " "))
     attempt = counted_of(wait.attempt, wait.max_attempts)
     again = f"retry {attempt}" if attempt else "again"

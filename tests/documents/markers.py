@@ -67,9 +67,44 @@ the agent's role may not use is text, and so is any tag in the text of a sub-age
 
 If an agent ends its stage in several ways, in one message or in several, the most cautious marker
 counts, even if it begins a line within another marker's content. The order is `SPEC_ISSUE`,
-`REQUEST_CHANGES`, `PROGRESS`, `PLAN_COMPLETE`, `DONE`, `NO_MORE_WORK`, `APPROVED`. The event
-`ContradictoryMarkers` reports all of them. Of several with the same tag, the first counts. If the
-session ends with an error, no marker after it counts.
+`REQUEST_CHANGES`, `WAITING`, `PROGRESS`, `PLAN_COMPLETE`, `DONE`, `NO_MORE_WORK`, `APPROVED`. The
+event `ContradictoryMarkers` reports all of them. Of several with the same tag, the first counts. If
+the session ends with an error, no marker after it counts.
+
+## Waiting
+
+An agent that can only go on after something outside ends its session with `WAITING`. The first line
+of the content names what it waits for; other lines are for the reader:
+
+| first line | waits until |
+|---|---|
+| `ci` | the jobs of the branch's open pull request, or else of the current commit, have ended |
+| `process 4711` | this process has ended; a new one with the same number is another process |
+| `file build/report.xml` | this file of the project exists |
+| `time 2026-12-01 06:00` | this time has come, in this machine's time zone unless it names one |
+| `person` and a question | a person has answered, with `cuggino issues answer` or on the page |
+
+Nothing runs meanwhile: no session, no tokens. Then the same session is resumed with what happened,
+or a fresh one with the last words of the other if it cannot be. A kill and a `--resume` keep the
+wait. After `maxWait` (a day) the agent is resumed without it, and the question of a wait for a
+person is withdrawn.
+
+What cannot be awaited is refused in the resumed session, with the reason (`WaitingRefused`): an
+unknown source, a time beyond `maxWait`, a file outside the project, CI that does not exist, the
+run's own process, and any process if the agent's sandbox numbers processes by itself (bubblewrap).
+What a session has started ends with it. A session can wait 20 times, and be refused three times;
+then it has to end in another way.
+
+The run keeps its lock on the project while it waits, as while it is paused: a second run in the
+same project is refused. In a watch with slots the others go on. Ctrl-C and `cuggino stop` end a
+wait at once, `budget` and `maxDuration` apply, and `cuggino run --resume` goes on with it. A watch
+without slots starts no other item meanwhile.
+
+An agent that runs the same command with a sleep for the third time (`sleep 600; gh pr checks`) is
+told once to wait instead (`AgentNudged`).
+
+In `deliver` the sessions that implement and verify can wait, and in `loop` those that build. A loop
+of your own waits with `waiting` of `cuggino.stages` (`cuggino help library`).
 
 ## An approval is the last word
 

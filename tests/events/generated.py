@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hypothesis import strategies as st
-from pydantic import JsonValue
+from pydantic import BaseModel, JsonValue
 
 from cuggino.events import ClusterWorker, Event, Usage, event_types
 
@@ -40,10 +40,16 @@ def values(annotation: Any) -> st.SearchStrategy[Any]:
         return STRATEGIES[annotation]
     if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
         return st.one_of([values(part) for part in typing.get_args(annotation)])
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return st.builds(annotation, **fields_of(annotation))
     return st.from_type(annotation)
+
+
+def fields_of(cls: type[BaseModel]) -> dict[str, st.SearchStrategy[Any]]:
+    """Return a strategy for each field of a model."""
+    return {name: values(field.annotation) for name, field in cls.model_fields.items()}
 
 
 def events_of(cls: type[Event]) -> st.SearchStrategy[Event]:
     """Return a strategy for events of this class."""
-    fields = {name: values(field.annotation) for name, field in cls.model_fields.items()}
-    return st.builds(cls, **fields)
+    return st.builds(cls, **fields_of(cls))

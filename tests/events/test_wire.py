@@ -130,6 +130,7 @@ def test_marker_tags() -> None:
         "Approved": "APPROVED",
         "RequestChanges": "REQUEST_CHANGES",
         "ToBeDiscussed": "TO_BE_DISCUSSED",
+        "Waiting": "WAITING",
     }
     assert expected == {
         cls.__name__: cls.tag_name() for cls in EVENTS if issubclass(cls, ev.LlmMarkerEvent)

@@ -20,6 +20,7 @@ from cuggino.stages import (
     Services,
     StageOptions,
     Supervision,
+    Turn,
     Workplace,
     implementing_stage,
     planning_stage,
@@ -32,6 +33,7 @@ from tests.vectors import each
 
 ROLES = tuple(ROLE_VARIABLES)
 CHECK = CheckCommandOutput(iteration=1, output="3 failed", exit_code=1)
+WAITS = Turn(may_wait=True)
 
 
 class Recording(Prompts):
@@ -67,9 +69,9 @@ def render_prompt(
         case "planning":
             stage = planning_stage(place, review="THE REVIEW")
         case "implementing":
-            stage = implementing_stage(place, check=CHECK)
+            stage = implementing_stage(place, check=CHECK, turn=WAITS)
         case _:
-            stage = reviewing_stage(place, check=CHECK, baseline="BASE", finished=False)
+            stage = reviewing_stage(place, check=CHECK, baseline="BASE", finished=False, turn=WAITS)
 
     Marbles().record(stage)
     (spawned,) = agent.spawned

@@ -19,6 +19,7 @@ NOTICED = (
     *(ev.BranchChanged, ev.CommitFailed, ev.PushFailed, ev.HistoryRewritten),
     *(ev.DirtyFilesCommitted, ev.DirtyFilesKept, ev.SnapshotFailed),
     *(ev.InstructionsChanged, ev.ProtectedChanged, ev.RoleViolated, ev.SandboxChosen),
+    *(ev.WaitingEnded, ev.WaitingRefused),
     *(ev.ControlIgnored, ev.PauseEnded, ev.RunResumed, ev.SkipAsked, ev.Steered, ev.StopAsked),
     *(ev.NoProgress, ev.TaskLimitReached),
     *(ev.DeliverSessionRetry, ev.DeliverWarning, ev.DoneFileRejected),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -34,6 +34,7 @@ from cuggino.events import (
     ReviewingStart,
     SpecIssue,
     TaskLimitReached,
+    Waiting,
 )
 from cuggino.loops.coding.convergence import REPLAN, Convergence, Trace, trace_of
 from cuggino.loops.coding.gate import Gate, OwnReview
@@ -51,6 +52,7 @@ from cuggino.operators import Flow, ask, emit, flow, forward
 from cuggino.stages import (
     KeptProcesses,
     Turn,
+    Waited,
     act,
     commit_stage,
     implementing_stage,
@@ -253,8 +255,8 @@ class CodingRun(Story):
         turn = yield from self._turn("implementing")
         self._log_size = turn.log_size or 0
         before = self._convergence.state
-        stage = implementing_stage(self._place, check=check, before=before, turn=turn)
-        work = yield from forward(stage, name="implementing")
+        stage = partial(implementing_stage, self._place, check=check, before=before)
+        work = yield from self._until_ended("implementing", turn, stage)
         assert isinstance(work, Progress | Done | NoMoreWork | SpecIssue)
         if isinstance(work, Progress | Done):
             yield from self._commit(n, work.content)
@@ -267,16 +269,16 @@ class CodingRun(Story):
         earlier = yield from self._convergence.review(self._services.work)
         check = yield from self._gate.check_before_review(n, changed)
         turn = yield from self._turn("reviewing")
-        stage = reviewing_stage(
+        stage = partial(
+            reviewing_stage,
             self._place,
             check=check,
             baseline=self._before.baseline,
             finished=finished,
             news=f"{self._gate.section()}{conflicts_section(self._before.conflicts)}{earlier}",
             unanswered=self._gate.unanswered,
-            turn=turn,
         )
-        verdict = yield from forward(stage, name="reviewing")
+        verdict = yield from self._until_ended("reviewing", turn, stage)
         assert isinstance(verdict, Approved | RequestChanges | SpecIssue)
         verdict = yield from self._judged(n, verdict)
         if isinstance(verdict, SpecIssue):
@@ -318,8 +320,8 @@ class CodingRun(Story):
         for _ in range(TRIES) if conflicts.paths else ():
             yield from emit(ImplementingStart(iteration=n))
             turn = yield from self._turn("implementing")
-            stage = resolving_stage(self._place, conflicts.variables(problem), turn=turn)
-            ending = yield from forward(stage, name="implementing")
+            stage = partial(resolving_stage, self._place, conflicts.variables(problem))
+            ending = yield from self._until_ended("implementing", turn, stage)
             assert isinstance(ending, Progress | Done | NoMoreWork | SpecIssue)
             if isinstance(ending, SpecIssue):
                 return ending
@@ -390,6 +392,22 @@ class CodingRun(Story):
         number = self._run.next_turn(role)
         size = yield from ask(act(self._session.size), name="log-size")
         return Turn(number, size or 0)
+
+    def _until_ended(
+        self, role: Role, turn: Turn, stage: Callable[..., Observable[Event]]
+    ) -> Flow[Event | None]:
+        """Run an agent, and resume it after each of its waits; return its ending."""
+        run = self._run
+        run.waits[role] = 0
+        while True:
+            ending = yield from forward(
+                stage(turn=turn._replace(may_wait=run.may_wait(role))), name=role
+            )
+            if not isinstance(ending, Waiting):
+                return ending
+            result = yield from run.waited(ending.content, role)
+            size = yield from ask(act(self._session.size), name="log-size")
+            turn = turn._replace(log_size=size or 0, waited=Waited(ending, result))
 
     def _fingerprint(self) -> Observable[str]:
         """Emit the fingerprint of the project and its plan."""

@@ -38,8 +38,11 @@ from cuggino.prompts import (
     is_planning,
     load_instruction,
 )
-from cuggino.stages import act, boundary_for, spawn_options
+from cuggino.stages import WAITING_SECTION, Waited, act, boundary_for, spawn_options
 from cuggino.storage import WORKSPACE_FOLDER, DeliverableStore, VerifiedFile
+
+_MAY_WAIT: frozenset[DeliverInstruction] = frozenset({"coding", "verify"})
+"""The instructions whose sessions may wait."""
 
 
 class DeliverRun(Story):
@@ -113,12 +116,19 @@ class DeliverRun(Story):
         model = self._options.model
         if is_planning(instruction):
             model = self._options.plan_model or model
-        yield from emit(
-            DeliverSessionStarted(session=course.sessions, instruction=instruction, model=model)
+        started = DeliverSessionStarted(
+            session=course.sessions, instruction=instruction, model=model
         )
-        stage = flow(lambda: self._run_session(instruction, turn, model))
-        ended = yield from forward(stage, name=instruction)
-        assert isinstance(ended, DeliverSessionEnded)
+        waited: Waited | None = None
+        while True:  # until it waits for nothing more
+            yield from emit(started)
+            stage = flow(partial(self._run_session, instruction, turn, model, waited))
+            ended = yield from forward(stage, name=instruction)
+            assert isinstance(ended, DeliverSessionEnded)
+            if instruction in _MAY_WAIT:
+                waited = yield from self._run.resumed_after(ended, instruction)
+            if waited is None:
+                break
         course.ended(ended)
         yield from self._look()
         # Of a broken file nothing is known, not that there is nothing to verify.
@@ -147,7 +157,11 @@ class DeliverRun(Story):
         return None
 
     def _run_session(
-        self, instruction: DeliverInstruction, turn: int, model: str | None
+        self,
+        instruction: DeliverInstruction,
+        turn: int,
+        model: str | None,
+        waited: Waited | None,
     ) -> Flow[None]:
         """Run a session as a stage; a resumed run repeats an unfinished one."""
         options, agent = self._options, self._run.services.agent
@@ -169,10 +183,11 @@ class DeliverRun(Story):
                 is_guarded=is_guarded(agent, instruction),
                 socket=server.path,
             )
+            may_wait = instruction in _MAY_WAIT
             common = spawn_options(
                 options,
                 instruction,
-                told.text,
+                f"{told.text}\n\n{WAITING_SECTION}" if may_wait else told.text,
                 guard=setup.guard,
                 turn=turn,
                 session=self._run.session,
@@ -195,6 +210,8 @@ class DeliverRun(Story):
                 spawn,
                 self._store,
                 self._verified,
+                waited=waited,
+                may_wait=may_wait,
             )
             yield from forward(flow(session).pipe(ops.do_action(self._heard)))
 

@@ -23,7 +23,7 @@ from cuggino.loops.frame.session import end_session, run_session
 from cuggino.operators import Flow, ask, emit
 from cuggino.operators.alongside import alongside
 from cuggino.operators.mapcat import mapcat
-from cuggino.stages import act
+from cuggino.stages import Waited, act
 from cuggino.storage import DeliverableStore, LoadedDeliverables, VerifiedFile
 
 
@@ -73,9 +73,16 @@ class _Seen(NamedTuple):
 
 
 def deliver_session(
-    number: int, run: Run, options: SpawnOptions, store: DeliverableStore, verified: VerifiedFile
+    number: int,
+    run: Run,
+    options: SpawnOptions,
+    store: DeliverableStore,
+    verified: VerifiedFile,
+    *,
+    waited: Waited | None = None,
+    may_wait: bool = False,
 ) -> Flow[None]:
-    """Run a session, and watch the deliverables meanwhile.
+    """Run a session, and watch the deliverables meanwhile. It may be one that has `waited`.
 
     Emits the events of the agent and of its policies; each change of the status file as it is
     written, as `DeliverableStatusChanged` and `DeliverablesListed`; last `DeliverSessionEnded`.
@@ -116,7 +123,9 @@ def deliver_session(
     began = lane.now
     yield from ask(act(begin))
     changes = run.services.changes(store.path.parent).pipe(mapcat(look), ops.catch(given_up))
-    report = yield from run_session(run, options, alongside(changes))
+    report = yield from run_session(
+        run, options, alongside(changes), waited=waited, may_wait=may_wait
+    )
     yield from emit(*((yield from ask(act(look))) or ()))
     if report.is_silent:
         yield from emit(DeliverWarning(message=f"session {number} reported no result"))
@@ -129,5 +138,6 @@ def deliver_session(
             cost_usd=report.cost_usd,
             cost_estimated=report.cost_estimated,
             duration=run.since(began),
+            session_id=report.session_id,
         ),
     )

@@ -27,6 +27,8 @@ from cuggino.events import (
     SteerAsked,
     Steered,
     StopAsked,
+    WaitingEnded,
+    WaitingStarted,
 )
 from cuggino.loops.frame.interruption import Interruption
 from cuggino.loops.frame.pending import Announce, Announcements, Inbox, Waits
@@ -38,7 +40,7 @@ from cuggino.storage import ControlFolder, Journal, JournalFile
 T = TypeVar("T")
 
 
-_LOOKED_AT = (AgentRetry, QuotaLifted, QuotaWaiting, Steered)
+_LOOKED_AT = (AgentRetry, QuotaLifted, QuotaWaiting, Steered, WaitingEnded, WaitingStarted)
 """The events that change the pending messages or the current wait."""
 
 

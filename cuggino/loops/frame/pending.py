@@ -10,7 +10,15 @@ from datetime import datetime, timedelta
 from reactivex import Observable, abc
 from reactivex.subject import Subject
 
-from cuggino.events import AgentRetry, Event, QuotaLifted, QuotaWaiting, SteerAsked
+from cuggino.events import (
+    AgentRetry,
+    Event,
+    QuotaLifted,
+    QuotaWaiting,
+    SteerAsked,
+    WaitingEnded,
+    WaitingStarted,
+)
 from cuggino.operators import managed
 from cuggino.operators.managed import Subscription
 
@@ -101,6 +109,8 @@ class Waits:
     """True while a run stands still between two stages."""
     is_idle: bool = False
     """True while a watch has no item at work."""
+    awaits: bool = False
+    """True while a run waits for something outside."""
 
     def after(self, event: Event, now: datetime) -> Waits:
         """Return the waits after an event of a run."""
@@ -109,9 +119,14 @@ class Waits:
                 return replace(self, until=now + timedelta(seconds=seconds))
             case QuotaLifted():
                 return replace(self, until=None)
+            case WaitingStarted():
+                return replace(self, awaits=True)
+            case WaitingEnded():
+                return replace(self, awaits=False)
             case _:
                 return self
 
     def at(self, now: datetime) -> bool:
         """Return whether no agent works at this time."""
-        return self.is_paused or self.is_idle or (self.until is not None and now < self.until)
+        stands_still = self.is_paused or self.is_idle or self.awaits
+        return stands_still or (self.until is not None and now < self.until)

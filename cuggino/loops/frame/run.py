@@ -11,7 +11,16 @@ from pathlib import Path
 from reactivex import Observable, abc, empty, just, timer
 
 from cuggino.agents.base import Role, SpawnOptions
-from cuggino.events import BranchChanged, Event, RunResumed
+from cuggino.events import (
+    BranchChanged,
+    DeliverSessionEnded,
+    Event,
+    PlanBuildSessionEnded,
+    RunResumed,
+    Waiting,
+    WaitingEnded,
+    WaitingRefused,
+)
 from cuggino.git import current_branch
 from cuggino.loops.frame.commands import Commands
 from cuggino.loops.frame.control import Control
@@ -22,11 +31,19 @@ from cuggino.sandbox import writes_project
 from cuggino.stages import (
     Services,
     Supervision,
+    Waited,
+    WaitingPlace,
     Workplace,
+    boundary_for,
     snapshot_stage,
+    waiting_asked,
+    waiting_in,
     with_first_instructions,
 )
 from cuggino.storage import JournalFile, Session
+
+MOST_WAITS, _REFUSAL = 20, 7
+"""Waits of a session; then it has to end in another way. A refused one counts as several."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +67,8 @@ class Run:
     """The branch that was last seen checked out."""
     turns: Counter[Role] = field(default_factory=Counter)
     """The sessions of each role so far, in all its processes."""
+    waits: Counter[Role] = field(default_factory=Counter)
+    """The waits of each role's current session, as `MOST_WAITS` counts them."""
 
     def next_turn(self, role: Role) -> int:
         """Count another session of the role, outside of its stage, and return its number."""
@@ -147,6 +166,47 @@ class Run:
         """Wait between two sessions, unless interrupted."""
         if seconds > 0:
             yield from ask(self.interruption.ending(timer(seconds)), name="pause")
+
+    def waited(self, content: str, role: Role) -> Flow[WaitingEnded | WaitingRefused]:
+        """Wait for what an agent of the role asks for in `<WAITING>`, and return the result.
+
+        The run keeps the workspace meanwhile, as one that is paused does. An interruption, a stop
+        and the limit on its time end the wait with the run, which can be resumed.
+        """
+        services, options = self.services, self.options
+        boundary = boundary_for(options, role, services.agent)
+        place = WaitingPlace(
+            folder=options.cwd,
+            workspace=services.workspace,
+            ci=services.ci,
+            changes=services.changes,
+            around=lambda wait: self.interruption.ending(self.supervision.in_time(wait)),
+            is_confined=True,
+            numbers_processes=boundary.engine != "bubblewrap",
+        )
+        result = yield from waiting_asked(content, place, longest=options.max_wait)
+        self.waits[role] += _REFUSAL if isinstance(result, WaitingRefused) else 1
+        return result
+
+    def may_wait(self, role: Role) -> bool:
+        """Return whether the role's session may wait again."""
+        return self.waits[role] < MOST_WAITS
+
+    def resumed_after(
+        self, ended: DeliverSessionEnded | PlanBuildSessionEnded, role: Role
+    ) -> Flow[Waited | None]:
+        """Wait for what the session asks for with its last words, if it does.
+
+        Returns the session to resume; None if it is over.
+        """
+        content = waiting_in(ended.message) if ended.outcome == "completed" else None
+        if content is None or not self.may_wait(role):
+            self.waits[role] = 0
+            return None
+        result = yield from self.waited(content, role)
+        known = ended.session_id if self.services.agent.capabilities.resume else None
+        marker = Waiting(content=content, session_id=known, words=ended.message)
+        return Waited(marker, result)
 
     def project_state(self, cwd: Path, *, exclude: tuple[Path, ...]) -> Flow[str]:
         """Return the fingerprint of the project."""

@@ -32,6 +32,7 @@ from cuggino.events import (
 )
 from cuggino.loops.frame.run import Run
 from cuggino.operators import Flow, emit, forward
+from cuggino.stages import Resumes, Waited, resumed_session
 
 _FAILURES = frozenset({"error", "execution_error"})
 
@@ -155,6 +156,8 @@ class SessionReport(NamedTuple):
     """An error that every further session would have, too; it ends the loop."""
     is_silent: bool
     """True if the agent reported no result, for example because it was killed (AUT-026)."""
+    session_id: str | None = None
+    """The session, if it can be resumed."""
 
 
 def end_session(report: SessionReport, ended: Event) -> Flow[None]:
@@ -172,18 +175,31 @@ def run_session(
     run: Run,
     options: SpawnOptions,
     accompanied: Callable[[Observable[Event]], Observable[Event]] = lambda events: events,
+    *,
+    waited: Waited | None = None,
+    may_wait: bool = False,
 ) -> Flow[SessionReport]:
     """Run a supervised session until it ends or is interrupted, and report its end.
 
-    Emits the events of the agent and its supervision, as `accompanied` passes them on.
+    Emits the events of the agent and its supervision, as `accompanied` passes them on. `waited` is
+    a session that is resumed after its wait; an agent that `may_wait` is nudged to when it polls.
     """
     fold = SessionFold(run.supervision.budget)
     failure: Exception | None = None
     try:
-        options = yield from run.begin_session(options)
+        resumes: Resumes | None = None
+        if waited is None:
+            options = yield from run.begin_session(options)
+        else:
+            options, resumes = yield from resumed_session(run.begin_session, options, waited)
         services, cwd = run.services, options.cwd
         events = run.supervision.session(
-            services.agent, options, read=fold.read, left=lambda: services.work_left(cwd)
+            services.agent,
+            options,
+            read=fold.read,
+            left=lambda: services.work_left(cwd),
+            resumes=resumes,
+            may_wait=may_wait,
         )
         work = accompanied(events.pipe(ops.do_action(fold.add)))
         yield from forward(run.interruption.ending(work))
@@ -197,4 +213,5 @@ def run_session(
         cost_estimated=fold.spent.cost_estimated,
         error=judged if judged is not None and fold.ends_the_loop(judged) else None,
         is_silent=judged is None and fold.ended is None,
+        session_id=fold.ended.session_id if fold.ended is not None else None,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 from cuggino.errors import ConfigError
@@ -26,6 +27,7 @@ from cuggino.loops.plan_build.options import PlanBuildOptions
 from cuggino.loops.plan_build.session import phase_session
 from cuggino.operators import Flow, emit, flow, forward
 from cuggino.prompts import PromptPhase
+from cuggino.stages import Waited
 from cuggino.storage import DONE_FILE
 
 
@@ -182,23 +184,31 @@ class PlanBuildRun(Story):
         before = self._state
         state = self._state = before.begun((yield from self._acts.head()))
         turn = self._run.next_turn(phase)
-        # A resumed run repeats it from the start unless it had finished.
-        stage = flow(
-            lambda: phase_session(
-                phase,
-                self._run,
-                self._options,
-                iteration=state.iteration,
-                turn=turn,
-                base=state.base,
-                findings=(*state.verdict.findings, *filter(None, [state.rejected])),
+        waited: Waited | None = None
+        while True:  # until it waits for nothing more
+            # A resumed run repeats it from the start unless it had finished.
+            stage = flow(
+                partial(
+                    phase_session,
+                    phase,
+                    self._run,
+                    self._options,
+                    iteration=state.iteration,
+                    turn=turn,
+                    base=state.base,
+                    findings=(*state.verdict.findings, *filter(None, [state.rejected])),
+                    waited=waited,
+                )
             )
-        )
-        try:
-            ended = yield from forward(stage, name=phase)
-        except ConfigError:
-            self._state = state._replace(iteration=before.iteration)  # nothing was started
-            raise
+            try:
+                ended = yield from forward(stage, name=phase)
+            except ConfigError:
+                self._state = state._replace(iteration=before.iteration)  # nothing was started
+                raise
+            if phase == "build" and isinstance(ended, PlanBuildSessionEnded):
+                waited = yield from self._run.resumed_after(ended, phase)
+            if waited is None:
+                break
         if not isinstance(ended, PlanBuildSessionEnded):
             self._state = state._replace(iteration=before.iteration)
             return None

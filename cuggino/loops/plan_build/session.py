@@ -29,7 +29,7 @@ from cuggino.operators import Flow, ask, emit, forward
 from cuggino.operators.alongside import alongside
 from cuggino.operators.mapcat import mapcat
 from cuggino.prompts import PromptNotFound, PromptPhase, read_prompt
-from cuggino.stages import act, spawn_options
+from cuggino.stages import WAITING_SECTION, Waited, act, spawn_options
 from cuggino.storage import REQUIREMENTS_FOLDER, Session
 
 
@@ -78,10 +78,12 @@ def phase_session(
     turn: int,
     base: str | None,
     findings: tuple[str, ...],
+    waited: Waited | None = None,
 ) -> Flow[None]:
     """Run a session of the phase; without a planning prompt only warn (LOP-051).
 
-    `base` is the commit before it; `findings` are added to its prompt. Emits
+    `base` is the commit before it; `findings` are added to its prompt. A build session may be one
+    that has `waited`. Emits
     `PlanBuildPhaseStarted` and the events of the agent and its supervision; after them
     `SubAgentStarted`, `SubAgentEnded`, `FileTouched` and `CommitSeen` as they are noticed, for
     files of the requirements however they were changed (LOP-053); last `PlanBuildSessionEnded`.
@@ -100,9 +102,10 @@ def phase_session(
         yield from emit(PlanBuildWarning(message=f"{error.message}\n{error.hint or ''}".strip()))
         return
     yield from emit(PlanBuildPhaseStarted(phase=phase, iteration=iteration))
+    prompt, may_wait = with_findings(text or "", findings), phase == "build"
     spawn = phase_options(
         phase,
-        with_findings(text or "", findings),
+        f"{prompt}\n\n{WAITING_SECTION}" if may_wait else prompt,
         options,
         turn=turn,
         is_guarded=is_guarded(run.services.agent, phase),
@@ -132,7 +135,7 @@ def phase_session(
 
     began = run.lane.now
     known = (yield from ask(act(lambda: _requirements(options.cwd)))) or {}
-    report = yield from run_session(run, spawn, observed)
+    report = yield from run_session(run, spawn, observed, waited=waited, may_wait=may_wait)
     yield from forward(new_commits())
     changed = (yield from ask(act(lambda: _requirements(options.cwd)))) or {}
     for path in sorted(path for path, state in changed.items() if known.get(path) != state):
@@ -147,6 +150,7 @@ def phase_session(
             cost_usd=report.cost_usd,
             cost_estimated=report.cost_estimated,
             duration=run.since(began),
+            session_id=report.session_id,
         ),
     )
 

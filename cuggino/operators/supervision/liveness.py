@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 from reactivex import Observable, abc
 from reactivex.disposable import SerialDisposable
 
-from cuggino.domain import RepetitionWatch
+from cuggino.domain import PollingWatch, RepetitionWatch
 from cuggino.errors import AgentStalled
 from cuggino.events import (
     AgentFellBack,
@@ -40,6 +40,14 @@ Remind: TypeAlias = Callable[[], "Observable[Any] | None"]
 """Resumes the session of an agent that ended too early; None if that is impossible."""
 
 
+_POLLS = 3
+"""Calls with the same sleeping command after which an agent polls."""
+_ADVICE = (
+    "you were running the same command with a sleep again and again, which costs tokens each time; "
+    "end your message with <WAITING> instead, which costs nothing"
+)
+
+
 @dataclass(slots=True)
 class Remedies:
     """The remedies already used for an agent: at most one nudge, one reminder, one replacement.
@@ -52,6 +60,8 @@ class Remedies:
     reminded: bool = False
     """True if a session was resumed that had ended too early."""
     replaced: bool = False
+    advised: bool = False
+    """True if an agent that polled was told how to wait."""
     since: datetime | None = None
     """When the last remedy was used, by the scheduler's clock."""
 
@@ -186,6 +196,7 @@ def liveness(
     remedies: Remedies | None = None,
     ends: Callable[[Any], bool] | None = None,
     remind: Remind = lambda: None,
+    polling: bool = False,
 ) -> Callable[[Observable[T]], Observable[T | SupervisionEvent]]:
     """Apply `idle_timeout`, `stage_timeout` and `repetition_limit` as one operator.
 
@@ -209,12 +220,14 @@ def liveness(
         replace(error):       d|
         liveness:           a(Nb)(Rd)|                N: AgentNudged, R: AgentReplaced
 
+    With `polling`, an agent that calls a tool for the third time with the same command with a sleep
+    in it (`sleep 600; gh pr checks`) is nudged once, whatever the results, to end with `<WAITING>`.
     (RxPY's `timeout` has one limit and no remedy.)
     """
-    limits = _Limits(_delta(idle), _delta(tool), _delta(stage), times)
+    limits = _Limits(_delta(idle), _delta(tool), _delta(stage), times, polling)
 
     def operator(source: Observable[T]) -> Observable[T | SupervisionEvent]:
-        if idle is None and stage is None and times is None and ends is None:
+        if idle is None and stage is None and times is None and ends is None and not polling:
             return source
 
         def subscribe(
@@ -240,6 +253,7 @@ class _Limits(NamedTuple):
     tool: timedelta | None
     stage: timedelta | None
     times: int | None
+    polling: bool
 
 
 class _Problem(NamedTuple):
@@ -286,6 +300,9 @@ class _Ladder(abc.DisposableBase, Generic[T]):
         self._tools = _RunningTools()
         self._watch = RepetitionWatch()
         self._repeated = 0
+        self._polls = PollingWatch()
+        self._poller = ""
+        """The tool of an agent that polls."""
         self._began = self._heard = lane.now
         self._agent = SerialDisposable()
         self._timer = SerialDisposable()
@@ -304,6 +321,7 @@ class _Ladder(abc.DisposableBase, Generic[T]):
     def _run(self, agent: Observable[T]) -> None:
         self._tools.clear()
         self._watch, self._repeated = RepetitionWatch(), 0
+        self._polls, self._poller = PollingWatch(), ""
         self._began = self._heard = self._lane.now
         self._arm()
         # An agent that ends within `subscribe` has closed the slot, which then disposes of it.
@@ -327,6 +345,9 @@ class _Ladder(abc.DisposableBase, Generic[T]):
         match event:
             case ToolCall():
                 self._tools.called(event)
+                may_poll = not self._limits.polling or self._remedies.advised
+                if not may_poll and self._polls.called(event.input) >= _POLLS:
+                    self._poller = event.name
                 if counts:
                     self._watch.called(event.name, event.input, id=event.id)
             case ToolResult():
@@ -384,7 +405,7 @@ class _Ladder(abc.DisposableBase, Generic[T]):
 
     def _deadline(self) -> datetime | None:
         """Return when the agent is given up if nothing changes; None for never."""
-        if self._repeated:
+        if self._repeated or self._poller:
             return self._heard
         due = [x for x in (self._silent_at(), self._late_at()) if x is not None]
         return min(due, default=None)
@@ -431,6 +452,12 @@ class _Ladder(abc.DisposableBase, Generic[T]):
             self._arm()
 
     def _climb(self, now: datetime) -> None:
+        poller, self._poller = self._poller, ""
+        if poller and self._nudge is not None:
+            self._remedies.advised = True
+            nudged = AgentNudged(tool=poller, repeated=_POLLS, polling=True)
+            self._instead(nudged, self._nudge, AgentStalled(_ADVICE))
+            return
         problem = self._problem(now)
         idle, tool, repeated = problem.idle, problem.tool, problem.repeated
         tried = str(self._remedies)

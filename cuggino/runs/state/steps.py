@@ -8,7 +8,14 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Literal
 
-from cuggino.domain import TokenCount, task_titles, title_of, unreset, with_window
+from cuggino.domain import (
+    TokenCount,
+    task_titles,
+    title_of,
+    unreset,
+    until_text,
+    with_window,
+)
 from cuggino.events import (
     AgentFellBack,
     AgentMessage,
@@ -73,6 +80,8 @@ from cuggino.events import (
     Thinking,
     ToolCall,
     ToolResult,
+    WaitingEnded,
+    WaitingStarted,
     WatchAuditEnded,
     WatchAuditFailed,
     WatchAuditInterrupted,
@@ -354,7 +363,7 @@ def _began_again(state: RunState, _event: object, _at: datetime) -> RunState:
     return state.working(tools=())
 
 
-@on(SystemMessage, Thinking, QuotaLifted)
+@on(SystemMessage, Thinking, QuotaLifted, WaitingEnded)
 def _running(state: RunState, _event: object, _at: datetime) -> RunState:
     return state if state.wait is None else changed(state, wait=None)
 
@@ -381,6 +390,14 @@ def _rate_limited(state: RunState, event: RateLimited, _at: datetime) -> RunStat
 @on(QuotaUsed)
 def _quota_used(state: RunState, event: QuotaUsed, at: datetime) -> RunState:
     return changed(state, windows=with_window(unreset(state.windows, at), event))
+
+
+@on(WaitingStarted)
+def _waiting(state: RunState, event: WaitingStarted, at: datetime) -> RunState:
+    until = event.until
+    end = until.time if until.kind == "time" else until.deadline
+    wait = Wait(reason=until.kind, until=end or at, target=until_text(until))
+    return changed(state, tools=(), wait=wait)
 
 
 @on(QuotaWaiting)

@@ -13,8 +13,8 @@ from cuggino.events import DeliverExit, EndState, Usage
 StateWord: TypeAlias = Literal[
     "idle", "working", "waiting", "pausing", "paused", "stopping", "ended"
 ]
-"""`idle`: nothing to do. `waiting`: for a usage limit, a retry or a person. `pausing` and
-`stopping`: the running stage is the last one."""
+"""`idle`: nothing to do. `waiting`: for a usage limit, a retry, a person, or something outside of
+the run. `pausing` and `stopping`: the running stage is the last one."""
 
 ItemPlace: TypeAlias = Literal["slot", "queue", "landing", "proposed", "sent-back", "retry"]
 """The place of an item in a watch with several slots: at work in a slot, waiting for its landing,
@@ -38,14 +38,18 @@ class Wait:
     """A wait that ends automatically."""
 
     reason: str
-    """`quota`, or the reason of a retry, such as `overloaded`."""
+    """`quota`, the reason of a retry, such as `overloaded`, or the kind of what is awaited, such as
+    `ci`."""
     until: datetime
+    """The latest end."""
     attempt: int = 0
     """The retry that follows, from 1; 0 for a usage limit."""
     max_attempts: int = 0
     """0 means no limit."""
     limit: str | None = None
     """The agent's name of the usage limit, such as `five_hour`."""
+    target: str = ""
+    """What is awaited outside of the run, such as "the CI of pull request 12"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

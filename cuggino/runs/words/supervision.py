@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import assert_never
 
 from cuggino import events as ev
-from cuggino.domain import BudgetLevel, cost_of, cost_unknown, money
+from cuggino.domain import BudgetLevel, cost_of, cost_unknown, money, until_text
 from cuggino.runs.words.amounts import (
     countdown,
     format_duration,
@@ -34,6 +35,14 @@ def supervision_words(event: ev.SupervisionEvent) -> Words | None:
             return Words("Agent", f"Waiting{what}{wait}{why}", "warning")
         case ev.QuotaLifted():
             return Words("Agent", f"Resuming after {format_duration(event.waited)}", "warning")
+        case ev.WaitingStarted():
+            end = event.until.deadline
+            limit = f", until {format_time(end)} at most" if end else ""
+            return Words("Wait", f"Waiting for {until_text(event.until)}{limit}", "caution")
+        case ev.WaitingEnded():
+            return Words("Wait", _waited(event), "caution")
+        case ev.WaitingRefused():
+            return Words("Wait", f"Cannot wait for `{event.asked}`: {event.reason}", "warning")
         case ev.AgentNudged():
             return Words("Agent", f"{_stall(event)}: resuming its session", "warning")
         case ev.AgentReplaced():
@@ -122,7 +131,23 @@ def _control(event: ev.ControlEvent) -> Words | None:
             return None
 
 
+def _waited(event: ev.WaitingEnded) -> str:
+    after, what = format_duration(event.waited), until_text(event.until)
+    answer = f": {clip(first_line(event.answer), 300)}" if event.answer else ""
+    match event.outcome:
+        case "happened":
+            return f"Continuing after {after}: {what}{answer}"
+        case "deadline":
+            return f"Continuing after {after} without {what}{answer}"
+        case "failed":
+            return f"Continuing after {after}, unable to wait for {what}{answer}"
+        case _ as never:
+            assert_never(never)
+
+
 def _stall(event: ev.AgentNudged | ev.AgentReplaced) -> str:
+    if isinstance(event, ev.AgentNudged) and event.polling:
+        return f"ran the same command with a sleep {event.repeated} times, so it is told to wait"
     if event.no_marker:
         return "Ended without a marker"
     if event.repeated is not None:

@@ -1,0 +1,123 @@
+"""`cuggino run` while it waits: killed, interrupted, stopped, beside another run."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuggino.events import SessionEnded, WaitingEnded, WaitingStarted
+from cuggino.storage import JournalFile, Workspace, list_journals, read_journal
+from tests.endurance.place import until
+from tests.limits import LIMIT
+
+pytestmark = pytest.mark.real_agent
+
+SCENARIO = """
+[[planning]]
+[[planning.steps]]
+write = "$CUGGINO_PLAN_FILE"
+text = "# Plan\\n\\n- [ ] one\\n"
+[[planning.steps]]
+say = "<PLAN_COMPLETE>One task.</PLAN_COMPLETE>"
+[[implementing]]
+[[implementing.steps]]
+usage = { input_tokens = 900, output_tokens = 40 }
+[[implementing.steps]]
+say = "<WAITING>file build/report.xml</WAITING>"
+[[implementing.resumed]]
+say = "<DONE>Add a</DONE>"
+[[reviewing]]
+[[reviewing.steps]]
+say = "<APPROVED>Good.</APPROVED>"
+"""
+
+
+class Waits:
+    """A run that waits for a file of its project."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / ".specs").mkdir()
+        (folder / ".specs" / "a.md").write_text("a\n")
+        (folder / "scenario.toml").write_text(SCENARIO)
+        (folder / ".cuggino.json").write_text('{"agent": "scripted:scenario.toml"}')
+        self.process = self.start("--focus", "x")
+        assert until(lambda: len(self.events(WaitingStarted)) == 1, seconds=60)
+
+    def start(self, *words: str) -> subprocess.Popen[bytes]:
+        return self._command("run", "--quiet", *words)
+
+    def _command(self, *words: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "cuggino_cli", *words],
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+
+    def command(self, *words: str) -> tuple[int, str]:
+        return self.ended(self._command(*words))
+
+    @staticmethod
+    def ended(process: subprocess.Popen[bytes]) -> tuple[int, str]:
+        output, _ = process.communicate(timeout=LIMIT)
+        return process.returncode, output.decode()
+
+    @property
+    def journal(self) -> JournalFile | None:
+        paths = list_journals(Workspace(self.folder).journal)
+        return read_journal(paths[0]) if paths else None
+
+    def events(self, kind: type[Any]) -> list[Any]:
+        journal = self.journal
+        entries = journal.entries if journal is not None else ()
+        return [entry.event for entry in entries if isinstance(entry.event, kind)]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Waits]:
+    made = Waits(tmp_path)
+    yield made
+    made.process.kill()
+    made.process.communicate(timeout=LIMIT)
+
+
+@pytest.mark.parametrize(
+    ("how", "code"), [("kill", -signal.SIGKILL), ("interrupt", 130), ("stop", 130)]
+)
+def test_it_goes_on_waiting(run: Waits, how: str, code: int) -> None:
+    """However a waiting run ends, it goes on waiting when resumed, and then resumes the session."""
+    match how:
+        case "kill":
+            run.process.kill()
+        case "interrupt":
+            run.process.send_signal(signal.SIGINT)
+        case _:
+            assert 0 == run.command("stop")[0]
+    assert code == run.ended(run.process)[0]
+    sessions = len(run.events(SessionEnded))
+    again = run.start("--resume")
+    assert until(lambda: len(run.events(WaitingStarted)) == 2, seconds=60)
+    assert sessions == len(run.events(SessionEnded))
+    (run.folder / "build").mkdir()
+    (run.folder / "build" / "report.xml").touch()
+    code, output = run.ended(again)
+    assert 0 == code, output
+    (ended,) = run.events(WaitingEnded)
+    journal = run.journal
+    assert journal is not None
+    assert ("happened", "approved") == (ended.outcome, journal.state)
+
+
+def test_a_second_run_is_refused(run: Waits) -> None:
+    """A run that waits holds its project, as one that is paused; its status says why it waits."""
+    code, output = run.ended(run.start("--focus", "y"))
+    assert (2, True) == (code, "is in use by process" in output), output
+    assert "Waits for  the file build/report.xml" in run.command("status")[1]
