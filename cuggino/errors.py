@@ -340,6 +340,19 @@ class LoopError(CugginoError):
         return self.cause.code if self.cause else self.exit_code
 
 
+def error_outcome(error: Exception) -> Literal["failed", "quota", "budget", "interrupted"]:
+    """Return the outcome of a run that ended with this error."""
+    match error.cause if isinstance(error, LoopError) else error:
+        case QuotaExceeded():
+            return "quota"
+        case BudgetExceeded():
+            return "budget"
+        case Interrupted():
+            return "interrupted"
+        case _:
+            return "failed"
+
+
 class ForgeError(CugginoError):
     """A failed call to a forge."""
 

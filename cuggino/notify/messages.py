@@ -8,13 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from cuggino.config import Occasion
-from cuggino.errors import (
-    BudgetExceeded,
-    CugginoError,
-    Interrupted,
-    LoopError,
-    QuotaExceeded,
-)
+from cuggino.errors import CugginoError, error_outcome
 from cuggino.events import (
     BudgetWarning,
     Event,
@@ -139,14 +133,9 @@ def result_message(result: RunResult, night: Night, now: datetime, *, subject: s
 
 def error_message(error: Exception, night: Night, now: datetime, *, subject: str) -> Message | None:
     """Return the message about the error that ended a run; None if a person interrupted it."""
-    cause = error.cause if isinstance(error, LoopError) and error.cause is not None else error
-    if isinstance(cause, Interrupted):
+    outcome = error_outcome(error)
+    if outcome == "interrupted":
         return None
-    outcome: RunOutcome = "failed"
-    if isinstance(cause, QuotaExceeded):
-        outcome = "quota"
-    elif isinstance(cause, BudgetExceeded):
-        outcome = "budget"
     told = error.message if isinstance(error, CugginoError) else str(error)
     hint = error.hint if isinstance(error, CugginoError) else None
     reason = "\n".join(filter(None, (told or type(error).__name__, hint)))

@@ -11,15 +11,7 @@ from typing import Any, Protocol
 from reactivex import abc
 
 from cuggino.config import JournalSettings, SnapshotSettings
-from cuggino.errors import (
-    BudgetExceeded,
-    CugginoError,
-    Interrupted,
-    LoopError,
-    ProcessError,
-    QuotaExceeded,
-    RunNotResumable,
-)
+from cuggino.errors import CugginoError, ProcessError, RunNotResumable, error_outcome
 from cuggino.events import (
     CheckCannotFail,
     CheckDoesNotDecide,
@@ -196,7 +188,7 @@ def concluded(
         state = last.state if isinstance(last, RunResult) else "ended"
         end(state, checked=checked_of(last))
     except Exception as error:
-        state = state_of(error)
+        state = error_outcome(error)
         message = error.message if isinstance(error, CugginoError) else repr(error)
         with suppress(CugginoError):  # the error of the run is the one to raise
             end(state, message if state != "interrupted" else "")
@@ -207,19 +199,6 @@ def concluded(
         raise
     finally:
         journal.close()
-
-
-def state_of(error: Exception) -> EndState:
-    """Return the state of a run that ended with this error."""
-    match error.cause if isinstance(error, LoopError) else error:
-        case QuotaExceeded():
-            return "quota"
-        case BudgetExceeded():
-            return "budget"
-        case Interrupted():
-            return "interrupted"
-        case _:
-            return "failed"
 
 
 def open_journal(
