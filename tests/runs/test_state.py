@@ -109,6 +109,42 @@ def test_stages_of_the_demo(
     assert (activity.tool.name if activity.tool else "", activity.words) == (running, words)
 
 
+@pytest.mark.parametrize(
+    ("count", "outcome"),
+    [(3, ""), (10, ""), (11, "PlanComplete"), (14, ""), (20, "Progress"), (22, ""), (24, "Done")],
+)
+def test_the_outcome_of_a_stage(count: int, outcome: str) -> None:
+    """It is that of its marker, until the next stage begins."""
+    assert after(*DEMO[:count]).stage_outcome == outcome
+
+
+def test_sessions_of_loops_have_outcomes() -> None:
+    """Those of the deliver and the plan/build loop end with one."""
+    deliver = ev.DeliverSessionEnded(session=1, outcome="execution_error")
+    build = ev.PlanBuildSessionEnded(iteration=1, phase="plan", outcome="completed")
+    assert (after(deliver).stage_outcome, after(build).stage_outcome) == (
+        "execution_error",
+        "completed",
+    )
+    assert (
+        after(*DEMO[:14], ev.LoopMaxIterations(iteration=1, max_iterations=1)).stage_outcome
+        == "max_iterations"
+    )
+
+
+def test_the_running_command() -> None:
+    """It ends with its output, or with the next command or tool call."""
+    check = ev.CheckCommandStarted(iteration=1, command="make")
+    command = after(check).command
+    assert command is not None
+    assert (command.name, command.target, command.since) == ("Check", "make", at(0))
+    again = after(check, check)
+    assert again.command is not None
+    assert again.command.since == at(1)
+    for end in (ev.CheckCommandOutput(iteration=1), ev.ToolCall(name="Check", id="c")):
+        assert after(check, end).command is None
+
+
 def test_a_run_ends_with_its_outcome_and_keeps_its_totals() -> None:
     activity = after(*DEMO)
     assert (activity.state, activity.outcome) == ("ended", "approved")
@@ -121,7 +157,6 @@ def test_a_run_ends_with_its_outcome_and_keeps_its_totals() -> None:
     [
         ev.MessageDelta(text="x", message_id="m"),
         ev.PingEvent(timestamp=1.0),
-        ev.Approved(content=""),
         ev.SystemMessage(text="Session initialized"),
         ev.Thinking(text="..."),
         ev.CommitPerformed(iteration=1, commit_hash="a", message="b"),

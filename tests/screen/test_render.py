@@ -225,7 +225,7 @@ def test_the_status_follows_the_run() -> None:
     bench.source.on_next(ev.SessionEnded(outcome="completed", cost_usd=0.5))
     bench.source.on_next(ev.CheckCommandStarted(iteration=1, command="pytest -q"))
     rows = bench.rows_at(73)
-    assert ["Login page · plan · claude", "▶ Check pytest -q  1m 12s"] == rows[:2]
+    assert ["Login page · iteration 1 · plan · claude", "▶ Check pytest -q  1m 12s"] == rows[:2]
     assert rows[2].strip() == "1m 13s · $0.50 of $5.00"
 
 

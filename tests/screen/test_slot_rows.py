@@ -66,7 +66,7 @@ def test_a_row_per_slot() -> None:
     assert [" ".join(row.split()) for row in shown[:4]] == [
         "1 Login page for everybody 2/3 implement claude opus ▶ Bash pytest -q tests/test_login.py"
         " 1m 12s",
-        "2 Search 检索 review claude opus … 1m 12s $1.02",
+        "2 Search 检索 1 review claude opus … 1m 12s $1.02",
         f"4 Import prepare claude opus ⏳ quota: 2h 42m left, until {at(9840)}",
         "→ Export CSV land ▶ Check make check 1m 12s",
     ]
@@ -272,7 +272,7 @@ def test_workers_in_rows() -> None:
     ]
     first, second, *_, totals = [" ".join(row.split()) for row in rows(*events, columns=120)]
     assert first.startswith("1 Login page for everybody 2/3 implement claude opus w␛[2J1 ▶ Bash")
-    assert second.startswith("2 Search 检索 review claude opus w2 …")
+    assert second.startswith("2 Search 检索 1 review claude opus w2 …")
     assert "5 waiting, 4 of 6 places free" in totals
     assert not any("w2" in row for row in rows(*events, columns=60))
     for columns in (12, 40, 80, 120):

@@ -208,6 +208,8 @@ class RunState:
     the first one of an item in a slot; `initializer`, `coding`, `sync` or `verify` in the
     deliver loop; `plan`, `build` or `verify` in the plan/build loop."""
     stage_began: datetime | None = None
+    stage_outcome: str = ""
+    """The outcome of the stage, such as `Done`, until the next one begins; "" while it runs."""
     task: int = 0
     """The number of the task at work, or of the last one, from 1; 0 before the first."""
     tasks: tuple[str, ...] = ()
@@ -267,6 +269,11 @@ class RunState:
     def tool(self) -> RunningTool | None:
         """The latest tool call that is still running."""
         return self.tools[-1] if self.tools else None
+
+    @property
+    def command(self) -> RunningTool | None:
+        """The setup or check command that is running."""
+        return next((tool for tool in self.tools if tool.is_command), None)
 
     @property
     def task_title(self) -> str:
@@ -659,7 +666,8 @@ class RunState:
 
     def staged(self, role: str, at: datetime, **changes: Any) -> RunState:
         """Return the activity at the start of a stage."""
-        return self.working(role=role, stage_began=at, tools=(), words="", **{"task": 0, **changes})
+        begun = {"role": role, "stage_began": at, "stage_outcome": "", "tools": (), "words": ""}
+        return self.working(**{**begun, "task": 0, **changes})
 
     def between(self, **changes: Any) -> RunState:
         """Return the activity of a watch without an item at work."""
@@ -667,7 +675,9 @@ class RunState:
         return changed(self, **{**NO_RUN, **none, **changes})
 
     def called(self, tool: RunningTool) -> RunState:
-        return self.working(tools=(*self.tools, tool)[-_TOOLS:])
+        """Return the activity with one more tool; a command has ended by then."""
+        tools = (one for one in self.tools if not one.is_command)
+        return self.working(tools=(*tools, tool)[-_TOOLS:])
 
 
 def changed(activity: RunState, **changes: Any) -> RunState:
@@ -703,6 +713,7 @@ NO_RUN: Mapping[str, Any] = MappingProxyType(
         "iteration": 0,
         "role": "",
         "stage_began": None,
+        "stage_outcome": "",
         "task": 0,
         "tasks": (),
         "tools": (),

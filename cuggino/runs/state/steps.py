@@ -23,6 +23,7 @@ from cuggino.events import (
     AgentReplaced,
     AgentRetry,
     ApprovalQuestioned,
+    Approved,
     CheckCommandOutput,
     CheckCommandStarted,
     CommitFailed,
@@ -43,15 +44,19 @@ from cuggino.events import (
     JobBlocked,
     JobsCounted,
     JobVerified,
+    LlmTerminalMarkerEvent,
     LoopApproved,
     LoopMaxIterations,
     LoopSpecIssue,
     LoopStalled,
     LoopTerminalEvent,
+    NoMoreWork,
     PauseAsked,
     PauseEnded,
     PlanBuildEnded,
     PlanBuildPhaseStarted,
+    PlanBuildSessionEnded,
+    PlanComplete,
     PlanningStart,
     PlanWritten,
     Progress,
@@ -59,6 +64,7 @@ from cuggino.events import (
     QuotaUsed,
     QuotaWaiting,
     RateLimited,
+    RequestChanges,
     ReviewingStart,
     RoleViolated,
     RunContinued,
@@ -71,6 +77,7 @@ from cuggino.events import (
     SetupCommandOutput,
     SetupCommandStarted,
     SnapshotTaken,
+    SpecIssue,
     StageFinished,
     StageStarted,
     SteerAsked,
@@ -253,9 +260,10 @@ def _over(state: RunState, outcome: str, message: str, **changes: Any) -> RunSta
 @on(LoopApproved, LoopMaxIterations, LoopStalled, PlanBuildEnded)
 def _result(state: RunState, event: RunResult, _at: datetime) -> RunState:
     """Return the state after a result of the run, or of an item in a watch."""
+    outcome = state.stage_outcome or event.outcome
     if state.item or state.kind == "watch":
-        return changed(state, tools=(), wait=None)
-    return _over(state, event.state, event.message)
+        return changed(state, stage_outcome=outcome, tools=(), wait=None)
+    return _over(state, event.state, event.message, stage_outcome=outcome)
 
 
 @on(DeliverEnded)
@@ -289,23 +297,29 @@ def _iteration(state: RunState, event: IterationStart, _at: datetime) -> RunStat
 
 
 @on(PlanningStart)
-def _planning(state: RunState, _event: object, at: datetime) -> RunState:
-    return state.staged("planning", at, tasks=())
+def _planning(state: RunState, event: PlanningStart, at: datetime) -> RunState:
+    return state.staged("planning", at, iteration=event.iteration, tasks=())
 
 
 @on(ImplementingStart)
-def _implementing(state: RunState, _event: object, at: datetime) -> RunState:
-    return state.staged("implementing", at, task=max(state.task, 1))
+def _implementing(state: RunState, event: ImplementingStart, at: datetime) -> RunState:
+    task = max(state.task, 1)
+    return state.staged("implementing", at, iteration=event.iteration, task=task)
 
 
 @on(ReviewingStart)
-def _reviewing(state: RunState, _event: object, at: datetime) -> RunState:
-    return state.staged("reviewing", at, task=state.task)
+def _reviewing(state: RunState, event: ReviewingStart, at: datetime) -> RunState:
+    return state.staged("reviewing", at, iteration=event.iteration, task=state.task)
+
+
+@on(Approved, Done, NoMoreWork, PlanComplete, RequestChanges, SpecIssue)
+def _verdict(state: RunState, event: LlmTerminalMarkerEvent, _at: datetime) -> RunState:
+    return changed(state, stage_outcome=event.tag)
 
 
 @on(Progress)
-def _progress(state: RunState, _event: Progress, _at: datetime) -> RunState:
-    return changed(state, task=state.task + 1)
+def _progress(state: RunState, event: Progress, _at: datetime) -> RunState:
+    return changed(state, stage_outcome=event.tag, task=state.task + 1)
 
 
 @on(PlanWritten)
@@ -315,12 +329,17 @@ def _plan(state: RunState, event: PlanWritten, _at: datetime) -> RunState:
 
 @on(SetupCommandStarted)
 def _setup(state: RunState, event: SetupCommandStarted, at: datetime) -> RunState:
-    return state.called(RunningTool(name="Setup", target=event.command[:_TARGET], since=at))
+    return _commanded(state, "Setup", event.command, at)
 
 
 @on(CheckCommandStarted)
 def _check(state: RunState, event: CheckCommandStarted, at: datetime) -> RunState:
-    return state.called(RunningTool(name="Check", target=event.title[:_TARGET], since=at))
+    return _commanded(state, "Check", event.title, at)
+
+
+def _commanded(state: RunState, name: str, command: str, at: datetime) -> RunState:
+    target = command[:_TARGET]
+    return state.called(RunningTool(name=name, target=target, since=at, is_command=True))
 
 
 @on(SetupCommandOutput, CheckCommandOutput)
@@ -683,6 +702,13 @@ def _delivery_session(state: RunState, event: DeliverSessionStarted, at: datetim
     return state.staged(event.instruction, at, iteration=event.session, model=model, kind="deliver")
 
 
+@on(DeliverSessionEnded, PlanBuildSessionEnded)
+def _session_over(
+    state: RunState, event: DeliverSessionEnded | PlanBuildSessionEnded, _at: datetime
+) -> RunState:
+    return changed(state, stage_outcome=event.outcome)
+
+
 @on(DeliverablesListed)
 def _deliverables(state: RunState, _event: DeliverablesListed, _at: datetime) -> RunState:
     return changed(state, kind="deliver")
@@ -780,8 +806,6 @@ def _with_job(
 _COUNTED: tuple[type[Event], ...] = (
     CommitPerformed,
     CommitSeen,
-    DeliverSessionEnded,
-    Done,
     RoleViolated,
     SnapshotTaken,
     StageFinished,

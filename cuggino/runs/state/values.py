@@ -31,6 +31,8 @@ class RunningTool:
     """Its command, file or other main parameter; may be empty."""
     since: datetime
     id: str = ""
+    is_command: bool = False
+    """True for a setup or check command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
