@@ -95,7 +95,7 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
             "events errors sandbox config domain operators processes runs", "reactivex apprise"
         ),
         "telemetry": _room(
-            "_version events errors domain storage agents.cassettes",
+            "_version events errors domain storage agents.cassettes runs",
             "pydantic reactivex opentelemetry",
         ),
         "web": _room(

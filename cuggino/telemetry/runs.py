@@ -1,67 +1,52 @@
-"""The spans of a run: folds its events, each with its time, into spans of stages and items."""
+"""The spans of a run: the differences between its states, each at the time of its event."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from cuggino.domain import NamedAgent, Spending, Substitutes
-from cuggino.errors import BudgetExceeded, Interrupted, LoopError, QuotaExceeded
+from cuggino.domain import NamedAgent, Substitutes, begins_session
+from cuggino.errors import LoopError, error_outcome
 from cuggino.events import (
     AgentFellBack,
     AgentNudged,
     AgentReplaced,
-    AgentRetry,
     ApprovalQuestioned,
     CheckCommandOutput,
-    CheckCommandStarted,
-    CommandOutputEvent,
-    CommandStartedEvent,
     CommitPerformed,
     CommitSeen,
-    DeliverSessionEnded,
-    DeliverSessionStarted,
     Event,
-    ImplementingStart,
     LlmAgentEvent,
     LlmTerminalMarkerEvent,
+    LoopSpecIssue,
     PingEvent,
-    PlanBuildPhaseStarted,
-    PlanBuildSessionEnded,
-    PlanningStart,
-    QuotaLifted,
     QuotaUsed,
     QuotaWaiting,
     RateLimited,
-    ReviewingStart,
     RoleViolated,
     RunResult,
     RunResumed,
     SessionEnded,
     SetupCommandOutput,
-    SetupCommandStarted,
     SnapshotTaken,
     StageCost,
     SupervisionEvent,
-    WatchAuditEnded,
     WatchAuditFailed,
-    WatchAuditInterrupted,
-    WatchAuditStarted,
     WatchItemCompleted,
     WatchItemParked,
     WatchItemRetained,
     WatchItemRetry,
     WatchLanded,
-    WatchLanding,
-    WatchPlaced,
     WatchPlaceGone,
-    WatchProcessingItem,
     WatchProposed,
     WatchSentBack,
-    checked_of,
+    WatchSpecIssueWaiting,
 )
+from cuggino.runs import RunState
 from cuggino.telemetry.agents import SessionSpan
 from cuggino.telemetry.kit import Attributes, Kit
 from cuggino.telemetry.settings import AgentIdentity
@@ -72,7 +57,37 @@ if TYPE_CHECKING:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_SIGN_OF_A_SESSION = (PingEvent, QuotaUsed, RateLimited)
-_UNTOLD = (StageCost, RunResumed, SnapshotTaken)
+_FAILED_SESSIONS = frozenset({"error", "execution_error"})
+_NO_STAGES = frozenset({"", "preparing", "resumed"})
+_PUT_BACK = frozenset({"sent-back", "retry"})
+"""Places of items whose next attempt is another span."""
+_NOTHING = RunState()
+_CUT_OFF: Mapping[type, str] = MappingProxyType(
+    {
+        AgentNudged: "nudged",
+        AgentReplaced: "replaced",
+        ApprovalQuestioned: "questioned",
+        RoleViolated: "role_violated",
+        QuotaWaiting: "quota",
+    }
+)
+"""The errors of sessions that these events cut off; others have a reason, or begin a stage."""
+_ENDS: Mapping[tuple[str, type], tuple[str, str]] = MappingProxyType(
+    {
+        ("item", WatchItemCompleted): ("completed", ""),
+        ("item", WatchItemRetained): ("retained", ""),
+        ("item", WatchItemRetry): ("retry", "failed"),
+        ("item", WatchItemParked): ("parked", "failed"),
+        ("item", WatchSentBack): ("sent_back", "failed"),
+        ("item", LoopSpecIssue): ("spec_issue", ""),
+        ("item", WatchSpecIssueWaiting): ("spec_issue", ""),
+        ("stage", WatchLanded): ("landed", ""),
+        ("stage", WatchProposed): ("proposed", ""),
+        ("stage", WatchAuditFailed): ("", "failed"),
+        ("stage", WatchPlaceGone): ("", "worker_lost"),
+    }
+)
+"""The outcomes and errors of items and stages that these events end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,321 +131,240 @@ class RunSpans:
             attributes["cuggino.run.id"] = run.run_id
         self._root = kit.start(f"invoke_workflow {workflow}", None, nanoseconds(begun), attributes)
         agents = agent_of or (lambda _role: AgentIdentity(name=run.agent))
-        self._own = _Work(kit, self._root, agents)
-        self._items: dict[str, _Work] = {}
-        """The items of a watch with several slots."""
-        self._landing: _Work | None = None
-        self._spent = Spending()
-        """The spending of this process."""
-        self._outcome = ""
+        self._track = partial(_Track, kit, self._root, agents, Substitutes())
+        self._state = RunState(kind=run.kind)
+        self._own = self._track()
+        self._items: dict[str, _Track] = {}
+        """The items at work in a watch with several slots."""
 
     def add(self, event: Event, at: datetime) -> None:
-        """Add the next event."""
-        now = nanoseconds(at)
-        if not isinstance(event, RunResumed):
-            self._spent = self._spent.add(event)
-        match event:
-            case RunResult() if not self._items and not self._own.has_item:
-                self._own.end_stage(now)
-                self._outcome = event.outcome
-                self._root.set_attribute("cuggino.run.exit_code", event.exit_code)
-                if (checked := checked_of(event)) is not None:
-                    self._root.set_attribute("cuggino.run.checked", checked)
-            case WatchProcessingItem(filename=name, slot=slot) if slot:
-                self._end_item(name, now)
-                work = self._items[name] = _Work(self._kit, self._root, self._own.agent_of)
-                work.begin_item(name, now, slot)
-            case WatchPlaced(filename=name, worker=worker) if name in self._items:
-                self._items[name].place_item(worker)
-            case WatchPlaceGone(filename=name, worker=worker) if name in self._items:
-                self._items[name].lose_place(worker, now)
-            case WatchLanding(filename=name) if name in self._items:
-                self._landing = self._items[name]
-                self._landing.begin_stage("landing", now, {})
-            case WatchProposed(filename=name) if name in self._items:
-                self._items[name].end_landing(now, event)
-                self._landing = None
-            case WatchLanded(filename=name) | WatchSentBack(filename=name) if name in self._items:
-                if self._landing is self._items[name]:
-                    self._landing = None
-                self._items[name].end_landing(now, event)
-                if isinstance(event, WatchSentBack):
-                    self._end_item(name, now, event)
-            case (
-                WatchItemCompleted(filename=name)
-                | WatchItemRetained(filename=name)
-                | WatchItemRetry(filename=name)
-                | WatchItemParked(filename=name)
-            ) if name in self._items:
-                self._end_item(name, now, event)
-            case _:
-                self._work_of(event).add(event, at, now)
+        """Add the next event; earlier processes of the run have their own spans."""
+        if isinstance(event, RunResumed):
+            return
+        at = _aware(at)
+        self._state = state = self._state.add(event, at=at)
+        is_own = True
+        items = {one.item: one for one in state.items if one.place not in _PUT_BACK}
+        for name in dict.fromkeys((*self._items, *items)):
+            if name not in self._items:
+                self._items[name] = self._track()
+            item = items.get(name) or self._landed(name)
+            if item is not self._items[name].state or name == event.item:
+                self._items[name].follow(event, item, at)
+                is_own = False
+            if item is _NOTHING:
+                del self._items[name]
+        if is_own:
+            self._own.follow(event, state, at)
+
+    def _landed(self, name: str) -> RunState:
+        """Return the state of an item that has landed until it is put away."""
+        if self._state.watched.items[name].state != "landed":
+            return _NOTHING
+        before = self._items[name].state
+        return RunState(item=name, item_began=before.item_began) if before.place else before
 
     def end(self, at: datetime, error: Exception | None = None, *, cut_off: bool = False) -> None:
         """End all open spans; `cut_off` if the subscriber disposed before a result."""
-        now = nanoseconds(at)
-        for name in list(self._items):
-            self._end_item(name, now)
-        self._own.end_item(now)
-        cause = error.cause or error if isinstance(error, LoopError) else error
-        outcome = self._outcome or (
-            _outcome_of(cause) if cause is not None else "interrupted" if cut_off else "ended"
-        )
-        self._root.set_attribute("cuggino.run.outcome", outcome)
-        if self._spent.cost_usd is not None:
-            self._root.set_attribute("cuggino.cost_usd", self._spent.cost_usd)
-            if self._spent.cost_estimated:
-                self._root.set_attribute("cuggino.cost_estimated", True)
-        failure = ""
-        if outcome == "failed" or (cause is not None and outcome != "interrupted"):
-            failure = type(cause).__name__ if cause is not None else outcome
-        self._kit.end(self._root, now, failure)
-
-    def _work_of(self, event: Event) -> _Work:
-        """Return the item that an event is about, or the run itself."""
-        if not self._items:
-            return self._own
-        if event.item is not None:
-            return self._items.get(event.item, self._own)
-        is_command = isinstance(event, CommandStartedEvent | CommandOutputEvent)
-        return self._landing if self._landing is not None and is_command else self._own
-
-    def _end_item(self, name: str, now: int, ended: Event | None = None) -> None:
-        work = self._items.pop(name, None)
-        if work is not None:
-            work.end_item(now, ended)
-            self._landing = None if work is self._landing else self._landing
+        now, state, root = nanoseconds(at), self._state, self._root
+        for track in (*self._items.values(), self._own):
+            track.end(now)
+        outcome = "interrupted" if cut_off else "ended"
+        if state.result is not None and state.kind != "watch":
+            outcome = state.result.outcome
+            root.set_attribute("cuggino.run.exit_code", state.result.exit_code)
+            if state.checked is not None:
+                root.set_attribute("cuggino.run.checked", state.checked)
+        elif error is not None:
+            outcome = error_outcome(error)
+        root.set_attribute("cuggino.run.outcome", outcome)
+        _add_cost(root, state.cost_usd, estimated=state.cost_estimated)
+        failure = "failed" if outcome == "failed" else ""
+        if error is not None and outcome != "interrupted":
+            cause = error.cause if isinstance(error, LoopError) else None
+            failure = type(cause or error).__name__
+        self._kit.end(root, now, failure)
 
 
-class _Work:
+def _add_cost(span: Span, cost_usd: float | None, *, estimated: bool) -> None:
+    if cost_usd is not None:
+        span.set_attribute("cuggino.cost_usd", cost_usd)
+        if estimated:
+            span.set_attribute("cuggino.cost_estimated", True)
+
+
+class _Level(NamedTuple):
+    """A span that a state implies; another one, or none, in the next state has ended it."""
+
+    kind: Literal["item", "stage", "command"]
+    name: str
+    since: datetime | None
+
+
+def _levels(state: RunState) -> list[_Level]:
+    """Return the open spans of a state, outermost first."""
+    levels = [_Level("item", state.item, state.item_began)] if state.item else []
+    if state.place == "landing":
+        levels.append(_Level("stage", "landing", state.stage_began))
+    elif state.role not in _NO_STAGES and not state.stage_outcome:
+        levels.append(_Level("stage", state.role, state.stage_began))
+    if (command := state.command) is not None:
+        levels.append(_Level("command", command.name.lower(), command.since))
+    return levels
+
+
+class _Track:
     """The spans of one agent at a time: those of a run, or of an item in a slot."""
 
-    def __init__(self, kit: Kit, root: Span, agent_of: Callable[[str], AgentIdentity]) -> None:
-        self.agent_of = agent_of
+    def __init__(
+        self,
+        kit: Kit,
+        root: Span,
+        agent_of: Callable[[str], AgentIdentity],
+        substitutes: Substitutes,
+    ) -> None:
+        self.state = _NOTHING
         self._kit = kit
         self._root = root
-        self._substitutes = Substitutes()
-        self._item: Span | None = None
-        self._stage: Span | None = None
-        self._command: Span | None = None
+        self._agent_of = agent_of
+        self._substitutes = substitutes
+        self._open: list[tuple[_Level, Span]] = []
+        """Outermost first."""
         self._session: SessionSpan | None = None
-        self._role = ""
-        self._model: str | None = None
         self._ready: int | None = None
-        """When the next session can begin at the earliest, if it was not announced by a pause."""
-        self._waits = False
+        """When the next session can begin at the earliest, if it was not announced by a wait."""
 
-    @property
-    def has_item(self) -> bool:
-        """Return whether an item is at work."""
-        return self._item is not None
+    def follow(self, event: Event, state: RunState, at: datetime) -> None:
+        """Begin and end the spans in which the next state differs."""
+        before, self.state, now = self.state, state, nanoseconds(at)
+        if isinstance(event, SessionEnded | LlmTerminalMarkerEvent) or begins_session(event):
+            self._end_session(now, event)
+        self._change(_levels(state), now, event)
+        if state.worker and state.worker != before.worker:
+            self._open[0][1].set_attribute("cuggino.worker", plain(state.worker))
+        if isinstance(event, LlmAgentEvent) and not isinstance(event, SessionEnded):
+            if self._session is None and not isinstance(event, _NO_SIGN_OF_A_SESSION):
+                self._begin_session(now, at)
+            if self._session is not None:
+                self._session.add(event, now)
+        if isinstance(event, AgentFellBack):
+            self._substitutes.add(event, self._usual(event.role), at)
+        self._note(event, before, now)
 
-    def add(self, event: Event, at: datetime, now: int) -> None:
-        """Add the next event, at the same time in two forms."""
-        match event:
-            case SessionEnded():
-                self._end_session(now, event)
-                self._ready = now
-            case LlmAgentEvent():
-                if self._session is None and not isinstance(event, _NO_SIGN_OF_A_SESSION):
-                    self._begin_session(now, at)
-                if self._session is not None:
-                    self._session.add(event, now)
-            case SupervisionEvent():
-                if isinstance(event, AgentFellBack):
-                    self._substitutes.add(event, self._usual(event.role), _aware(at))
-                self._supervised(event, now)
-            case LlmTerminalMarkerEvent():
-                if self._stage is not None:
-                    self._stage.set_attribute("cuggino.stage.outcome", event.tag)
-                self._end_session(now, None)  # a lingering session is done
-                self.end_stage(now)
-            case RunResult():  # that of the item's own run
-                self.end_stage(now)
-            case WatchProcessingItem(filename=name):
-                self.end_item(now)
-                self.begin_item(name, now)
-            case WatchItemCompleted() | WatchItemRetained() | WatchItemRetry() | WatchItemParked():
-                self.end_item(now, event)
-            case CommitPerformed(commit_hash=commit) | CommitSeen(commit_hash=commit):
-                self._note("commit", now, {"cuggino.commit": commit})
-            case _:
-                self._staged(event, now)
+    def end(self, now: int) -> None:
+        """End all open spans."""
+        self._change([], now)
+        self._end_session(now)
 
-    def begin_item(self, name: str, now: int, slot: int = 0) -> None:
-        """Begin the span of an item."""
-        given: Attributes = {"cuggino.item": plain(name)}
-        if slot:
-            given["cuggino.slot"] = slot
-        self._item = self._kit.start("item", self._root, now, given)
-
-    def place_item(self, worker: str) -> None:
-        """Name the worker of an item."""
-        if self._item is not None:
-            self._item.set_attribute("cuggino.worker", plain(worker))
-
-    def lose_place(self, worker: str, now: int) -> None:
-        """Record that the item's worker is gone and its stage was cut off."""
-        self.end_stage(now, "worker_lost")
-        self._note("worker_lost", now, {"cuggino.worker": plain(worker)})
-
-    def end_landing(self, now: int, event: WatchLanded | WatchProposed | WatchSentBack) -> None:
-        """End the stage of the landing with its outcome."""
-        if self._stage is None:
+    def _change(self, levels: list[_Level], now: int, event: Event | None = None) -> None:
+        """End the spans that are over, and begin the new ones."""
+        kept = 0
+        while kept < min(len(self._open), len(levels)) and self._open[kept][0] == levels[kept]:
+            kept += 1
+        if kept == len(self._open) == len(levels):
             return
-        match event:
-            case WatchSentBack(reason=reason):
-                self._stage.set_attribute("cuggino.stage.outcome", "sent_back")
-                self.end_stage(now, plain(reason))
-            case WatchProposed():
-                self._stage.set_attribute("cuggino.stage.outcome", "proposed")
-                self.end_stage(now)
+        ended, self._open = self._open[kept:], self._open[:kept]
+        if any(level.kind != "command" for level, _ in ended):
+            self._end_session(now, event)
+        for level, span in reversed(ended):
+            attributes, error = self._ending(level, event)
+            span.set_attributes(attributes)
+            self._kit.end(span, now, error)
+        for level in levels[kept:]:
+            name = "item" if level.kind == "item" else level.name
+            span = self._kit.start(name, self._around, now, self._beginning(level))
+            self._open.append((level, span))
+        self._set_ready(now)
+
+    def _beginning(self, level: _Level) -> Attributes:
+        """Return the attributes of a span that begins."""
+        state = self.state
+        if level.kind == "item":
+            slot: Attributes = {"cuggino.slot": state.slot} if state.slot else {}
+            return {"cuggino.item": plain(level.name), **slot}
+        attributes: Attributes = {"cuggino.stage": level.name}
+        if level.kind == "stage" and level.name not in ("landing", "audit"):
+            unit = "session" if state.kind == "deliver" else "iteration"
+            attributes[f"cuggino.{unit}"] = state.iteration
+        return attributes
+
+    def _ending(self, level: _Level, event: Event | None) -> tuple[Attributes, str]:
+        """Return the attributes and the error of a span that an event ends."""
+        match level.kind, event:
+            case "command", SetupCommandOutput(exit_code=code) | CheckCommandOutput(exit_code=code):
+                exit_code: Attributes = {} if code is None else {"process.exit.code": code}
+                return exit_code, "exit_code" if code else ""
+            case "stage", WatchSentBack(reason=reason):
+                outcome, error = "sent_back", plain(reason)
+            case "stage", RunResult():
+                outcome, error = "", ""
+            case "stage", _ if self.state.stage_outcome:
+                outcome = self.state.stage_outcome
+                error = outcome if outcome in _FAILED_SESSIONS else ""
             case _:
-                self._stage.set_attribute("cuggino.stage.outcome", "landed")
-                self.end_stage(now)
-
-    def _staged(self, event: Event, now: int) -> None:
-        """Begin and end stages and commands."""
-        match event:
-            case PlanningStart(iteration=iteration):
-                self.begin_stage("planning", now, {"cuggino.iteration": iteration})
-            case ImplementingStart(iteration=iteration):
-                self.begin_stage("implementing", now, {"cuggino.iteration": iteration})
-            case ReviewingStart(iteration=iteration):
-                self.begin_stage("reviewing", now, {"cuggino.iteration": iteration})
-            case DeliverSessionStarted(instruction=instruction, session=session, model=model):
-                self.begin_stage(instruction, now, {"cuggino.session": session}, model)
-            case PlanBuildPhaseStarted(phase=phase, iteration=iteration):
-                self.begin_stage(phase, now, {"cuggino.iteration": iteration})
-            case WatchAuditStarted():
-                self.begin_stage("audit", now, {})
-            case DeliverSessionEnded(outcome=outcome) | PlanBuildSessionEnded(outcome=outcome):
-                if self._stage is not None:
-                    self._stage.set_attribute("cuggino.stage.outcome", outcome)
-                self.end_stage(now, outcome if outcome in ("error", "execution_error") else "")
-            case WatchAuditEnded() | WatchAuditInterrupted():
-                self.end_stage(now)
-            case WatchAuditFailed():
-                self.end_stage(now, "failed")
-            case SetupCommandStarted():
-                self._begin_command("setup", now)
-            case CheckCommandStarted():
-                self._begin_command("check", now)
-            case SetupCommandOutput(exit_code=code) | CheckCommandOutput(exit_code=code):
-                if self._command is not None and code is not None:
-                    self._command.set_attribute("process.exit.code", code)
-                self._end_command(now, "exit_code" if code else "")
-            case _:
-                pass
-
-    def _supervised(self, event: SupervisionEvent, now: int) -> None:
-        match event:
-            case AgentFellBack(reason=reason):
-                self._cut_off(now, reason)
-            case AgentRetry(reason=reason):
-                self._cut_off(now, reason)
-                self._ready = None
-            case AgentNudged():
-                self._cut_off(now, "nudged")
-            case AgentReplaced():
-                self._cut_off(now, "replaced")
-            case ApprovalQuestioned():
-                self._cut_off(now, "questioned")
-            case RoleViolated():
-                self._cut_off(now, "role_violated")
-            case QuotaWaiting():
-                self._cut_off(now, "quota")
-                self._ready = None
-                if self._waits:  # repeated every minute
-                    return
-                self._waits = True
-            case QuotaLifted():
-                self._waits = False
-            case StageCost(cost_usd=float(cost)) if self._stage is not None:
-                self._stage.set_attribute("cuggino.cost_usd", cost)
-                if event.cost_estimated:
-                    self._stage.set_attribute("cuggino.cost_estimated", True)
-            case _:
-                pass
-        if not isinstance(event, _UNTOLD):
-            why = str(getattr(event, "reason", ""))
-            attributes: Attributes = {"cuggino.reason": plain(why)} if why else {}
-            self._note(event.tag, now, attributes)
-
-    def begin_stage(
-        self, role: str, now: int, attributes: Attributes, model: str | None = None
-    ) -> None:
-        self.end_stage(now)
-        self._role, self._model, self._ready, self._waits = role, model, now, False
-        given: Attributes = {"cuggino.stage": role, **attributes}
-        self._stage = self._kit.start(role, self._parent(), now, given)
-
-    def _begin_command(self, name: str, now: int) -> None:
-        self._end_command(now)
-        self._command = self._kit.start(name, self._parent(), now, {"cuggino.stage": name})
+                outcome, error = _ENDS.get((level.kind, type(event)), ("", ""))
+        return {f"cuggino.{level.kind}.outcome": outcome} if outcome else {}, error
 
     def _begin_session(self, now: int, at: datetime) -> None:
-        self._end_command(now)
-        name, model = self._substitutes.of(self._usual(self._role), _aware(at))
-        agent = AgentIdentity(name=name, model=model)
+        name, model = self._substitutes.of(self._usual(self._stage), at)
         begun = now if self._ready is None else min(self._ready, now)
-        self._session = SessionSpan(self._kit, agent, self._role, self._parent(), at=begun)
+        agent = AgentIdentity(name=name, model=model)
+        self._session = SessionSpan(self._kit, agent, self._stage, self._around, at=begun)
 
     def _usual(self, role: str) -> NamedAgent:
         """Return the agent that is configured for the role."""
-        agent = self.agent_of(role)
-        return NamedAgent(agent.name, (self._model if role == self._role else None) or agent.model)
+        agent, model = self._agent_of(role), None
+        if (sessions := self.state.delivery.sessions) and sessions[-1].instruction == role:
+            model = sessions[-1].model
+        return NamedAgent(agent.name, model or agent.model)
 
-    def _end_session(self, now: int, ended: SessionEnded | None, error: str = "") -> None:
-        if self._session is None:
-            return
-        self._session.end(now, ended, error)
+    def _end_session(self, now: int, event: Event | None = None) -> None:
+        """End the session: with its own end, after its verdict, or cut off."""
+        match event:
+            case _ if self._session is None:
+                pass
+            case SessionEnded():
+                self._session.end(now, event)
+            case LlmTerminalMarkerEvent():  # of an agent that lingers
+                self._session.end(now, None)
+            case _:
+                reason = getattr(event, "reason", "") if isinstance(event, SupervisionEvent) else ""
+                error = _CUT_OFF.get(type(event), str(reason)) or "cut_off"
+                self._session.end(now, None, plain(error))
         self._session = None
+        self._set_ready(now)
 
-    def _cut_off(self, now: int, error: str) -> None:
-        self._end_session(now, None, plain(error))
-        self._ready = now
+    def _set_ready(self, now: int) -> None:
+        self._ready = now if self._stage and self.state.wait is None else None
 
-    def _end_command(self, now: int, error: str = "") -> None:
-        self._end(self._command, now, error)
-        if self._command is not None:
-            self._command, self._ready = None, now
+    def _note(self, event: Event, before: RunState, now: int) -> None:
+        """Add to a span what is not in the state."""
+        name, attributes = event.tag, Attributes()
+        match event:
+            case CommitPerformed(commit_hash=commit) | CommitSeen(commit_hash=commit):
+                name, attributes = "commit", {"cuggino.commit": commit}
+            case WatchPlaceGone(worker=worker):
+                name, attributes = "worker_lost", {"cuggino.worker": plain(worker)}
+            case StageCost():
+                if self._stage:
+                    _add_cost(self._around, event.cost_usd, estimated=event.cost_estimated)
+                return
+            case QuotaWaiting() if before.wait is not None and before.wait.reason == "quota":
+                return  # repeated every minute
+            case SupervisionEvent() if not isinstance(event, SnapshotTaken):
+                why = plain(str(getattr(event, "reason", "")))
+                attributes = {"cuggino.reason": why} if why else {}
+            case _:
+                return
+        self._around.add_event(name, attributes, now)
 
-    def end_stage(self, now: int, error: str = "") -> None:
-        self._end_command(now)
-        self._end_session(now, None, "cut_off")
-        self._end(self._stage, now, error)
-        self._stage, self._role, self._model, self._ready = None, "", None, None
+    @property
+    def _stage(self) -> str:
+        """The name of the open stage; "" without one."""
+        return next((level.name for level, _ in self._open if level.kind == "stage"), "")
 
-    def end_item(self, now: int, ended: Event | None = None) -> None:
-        self.end_stage(now)
-        if self._item is not None and ended is not None:
-            is_back = isinstance(ended, WatchSentBack)
-            outcome = "sent_back" if is_back else ended.tag.removeprefix("WatchItem").lower()
-            self._item.set_attribute("cuggino.item.outcome", outcome)
-        failed = isinstance(ended, WatchItemRetry | WatchItemParked | WatchSentBack)
-        self._end(self._item, now, "failed" if failed else "")
-        self._item = None
-
-    def _end(self, span: Span | None, now: int, error: str) -> None:
-        if span is not None:
-            self._kit.end(span, now, error)
-
-    def _note(self, name: str, now: int, attributes: Attributes) -> None:
-        self._parent().add_event(name, attributes, now)
-
-    def _parent(self) -> Span:
-        return self._stage or self._item or self._root
-
-
-def _outcome_of(error: Exception) -> str:
-    """Return the outcome that the journal gives a run ended by the error."""
-    match error:
-        case Interrupted():
-            return "interrupted"
-        case QuotaExceeded():
-            return "quota"
-        case BudgetExceeded():
-            return "budget"
-        case _:
-            return "failed"
+    @property
+    def _around(self) -> Span:
+        """The span that holds sessions, commands and notes."""
+        spans = [span for level, span in self._open if level.kind != "command"]
+        return spans[-1] if spans else self._root

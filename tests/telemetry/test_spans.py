@@ -379,6 +379,56 @@ def test_items_in_slots() -> None:
     assert memory.span("landing").attributes["cuggino.stage.outcome"] == "landed"
 
 
+def test_a_session_without_the_start_of_its_stage() -> None:
+    """The agent of a resumed run is in the run, and is done with its verdict."""
+    memory = exported("--mu-DC-R|", drawn())
+    assert [span.times for span in memory.spans] == [
+        ("invoke_workflow cuggino", "", 0, 9),
+        ("invoke_agent unknown", "invoke_workflow cuggino", 2, 5),
+        ("reviewing", "invoke_workflow cuggino", 8, 9),
+    ]
+    agent = memory.span("invoke_agent unknown").attributes
+    assert (agent["cuggino.role"], agent.get("error.type")) == ("", None)
+
+
+def test_the_landing_of_an_earlier_process() -> None:
+    """A resumed watch lands a candidate in a span of its item."""
+    events = {
+        "r": ev.RunResumed(run_id="a", stages=3),
+        "L": ev.WatchLanding(filename="1.md", commit="c", trunk="b", item="1.md"),
+        "l": ev.WatchLanded(filename="1.md", commit="m", trunk_was="b", item="1.md"),
+        "i": ev.ControlIgnored(source="steer", reason="1.md has ended", item="1.md"),
+        "f": ev.WatchItemCompleted(filename="1.md", item="1.md"),
+    }
+    memory = exported("r-L-lif|", events)
+    assert [span.times for span in memory.spans] == [
+        ("invoke_workflow cuggino", "", 0, 7),
+        ("item", "invoke_workflow cuggino", 2, 6),
+        ("landing", "item", 2, 4),
+    ]
+    item = memory.span("item")
+    assert ("completed", ("ControlIgnored",)) == (
+        item.attributes["cuggino.item.outcome"],
+        item.events,
+    )
+
+
+def test_an_item_waits_for_a_person() -> None:
+    """Its span ends with the spec issue, as nobody works on it."""
+    events = {
+        "p": ev.WatchProcessingItem(filename="1.md", slot=1, item="1.md"),
+        "z": ev.LoopSpecIssue(iteration=1, filename="q.md", content="which?", item="1.md"),
+        "P": ev.WatchProcessingItem(filename="2.md"),
+        "Z": ev.LoopSpecIssue(iteration=1, filename="q.md", content="which?"),
+        "w": ev.WatchSpecIssueWaiting(),
+    }
+    for diagram in ("p-z---|", "P-Zw---|"):
+        memory = exported(diagram, events)
+        root, item = memory.spans
+        assert item.attributes["cuggino.item.outcome"] == "spec_issue", diagram
+        assert item.end < root.end, diagram
+
+
 def test_an_item_is_sent_back() -> None:
     """Its landing has failed with the reason, and the next attempt is a separate item."""
     events = {
