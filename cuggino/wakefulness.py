@@ -1,7 +1,7 @@
 """Keeping the machine awake while a loop works.
 
 It may sleep while a watch waits for a person or for an item, and while a run is paused. It does not
-while a loop waits for a usage limit or for its next attempt.
+while a loop waits for a usage limit, for its hours or for its next attempt.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _RESTS = (
     WatchBacklogWaiting,
     WatchSpecIssueWaiting,
 )
-"""The events after which nothing happens until a person acts."""
+"""The events after which nothing happens until a person acts; with a time, until then."""
 
 _WORKS = (PauseEnded, WatchAuditStarted, WatchProcessingItem)
 """The events after which a loop works again."""
@@ -117,7 +117,7 @@ def keeping_awake(
                 held.disposable = Disposable()
 
             def on_next(item: T) -> None:
-                if isinstance(item, _RESTS):
+                if isinstance(item, _RESTS) and getattr(item, "until", None) is None:
                     rest()
                 elif isinstance(item, _WORKS):
                     work()

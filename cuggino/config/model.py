@@ -1,6 +1,7 @@
 """The settings of a project and of each loop, each declared once (CUG-070, CUG-071)."""
 
 import os
+from collections.abc import Callable
 from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import (
@@ -19,6 +20,7 @@ from cuggino.config.cluster import Cluster, ClusterSettings
 from cuggino.config.forges import BacklogSources, Hooks
 from cuggino.config.notifying import Notify, NotifySettings
 from cuggino.config.pull_requests import PullRequests, PullRequestSettings
+from cuggino.domain import parse_every, parse_window
 from cuggino.edited_files import matching
 from cuggino.guard import UnknownProfile, chosen_profiles
 
@@ -29,6 +31,16 @@ def _known_profile(name: str) -> str:
     except UnknownProfile as error:
         raise ValueError(f"{error}; {error.hint}") from error
     return name
+
+
+def _checked(parse: Callable[[str], object]) -> Callable[[str], str]:
+    """Return a validator of texts that this function must accept."""
+
+    def check(text: str) -> str:
+        parse(text)
+        return text
+
+    return check
 
 
 def _sandbox_of_old(value: object) -> object:
@@ -74,6 +86,8 @@ _Command: TypeAlias = Annotated[
     str | None, AfterValidator(lambda text: (text or "").strip() or None)
 ]
 """A shell command; blank means none."""
+_Every: TypeAlias = Annotated[str, AfterValidator(_checked(parse_every))]
+_Hours: TypeAlias = Annotated[str, AfterValidator(_checked(parse_window))]
 _NEEDED = frozenset(["", *["bin", "dev", "etc", "lib", "lib64", "proc", "sbin", "sys", "usr"]])
 """Folders that every program reads."""
 _LONGEST = 366 * 24 * 3600.0
@@ -262,6 +276,13 @@ class WatchSettings(LoopSettings):
 
     audit: bool = False
     """Run the audit agent while `watch` is idle."""
+    audit_every: _Every | None = Field(default=None, examples=["6h"])
+    """Run it again and again while `watch` is idle, at most once in this time, such as `6h`, or
+    whenever a cron expression is due, such as `0 3 * * * Europe/Rome`; default: once each time."""
+    hours: _Hours | list[_Hours] | None = Field(default=None, examples=["22:00-07:00"])
+    """The hours in which `watch` begins items and their stages, such as `22:00-07:00`, in your time
+    zone or the one that follows: `22-7 Europe/Rome`. A cron expression such as `* 9-17 * * 1-5`
+    means the minutes at which it is due. Default: around the clock."""
     settle_seconds: Seconds = 30.0
     """Seconds without a change before `watch` lists a folder again."""
     max_attempts: int = Field(default=3, ge=1)
@@ -278,6 +299,12 @@ class WatchSettings(LoopSettings):
     """The destination of items that passed the check: `follow` fast-forwards your branch, `branch`
     makes a branch per item, and `pr` a pull request per item; the last two require more than one
     slot."""
+
+    @model_validator(mode="after")
+    def _audits_are_on(self) -> Self:
+        if self.audit_every is not None and not self.audit:
+            raise ValueError('"auditEvery" requires "audit": true')
+        return self
 
     @model_validator(mode="after")
     def _slots_need_a_gate(self) -> Self:

@@ -7,6 +7,13 @@ from cuggino.domain.attempts import Attempts, hits_every_item, is_full_disk, nee
 from cuggino.domain.caution import most_cautious
 from cuggino.domain.choices import options_of, without_options
 from cuggino.domain.ci_files import touches_ci
+from cuggino.domain.clock import (
+    Due,
+    Window,
+    next_opening,
+    parse_due,
+    parse_window,
+)
 from cuggino.domain.deliverable_tools import (
     LISTED_BY_DEFAULT,
     TOOL_SERVER,
@@ -99,7 +106,7 @@ from cuggino.domain.review_ledger import (
     files_named,
     judged,
 )
-from cuggino.domain.schedule import Duration, Schedule, parse_duration
+from cuggino.domain.schedule import Duration, Schedule, parse_duration, parse_every
 from cuggino.domain.slot_limit import SlotLimit, is_overload
 from cuggino.domain.spending import (
     PRICE_HINT,
@@ -126,6 +133,7 @@ from cuggino.domain.untrusted import (
     without_markers,
 )
 from cuggino.domain.waiting import parse_waiting, until_text, waited_text
+from cuggino.domain.zone_names import local_zone
 
 __all__ = [
     "BLOCKED",
@@ -155,6 +163,7 @@ __all__ = [
     "DeliverableChange",
     "DeliverableStatus",
     "Deliverables",
+    "Due",
     "Duration",
     "FailureCounts",
     "Finding",
@@ -193,6 +202,7 @@ __all__ = [
     "ToolName",
     "Verification",
     "VerificationResult",
+    "Window",
     "after_of",
     "agent_tool",
     "begins_session",
@@ -223,18 +233,23 @@ __all__ = [
     "judged",
     "limited",
     "load_prices",
+    "local_zone",
     "merged_windows",
     "money",
     "most_cautious",
     "needs_login",
     "needs_of",
     "options_of",
+    "next_opening",
     "parse_check_answer",
+    "parse_due",
     "parse_duration",
+    "parse_every",
     "parse_findings",
     "parse_job_answer",
     "parse_reset",
     "parse_waiting",
+    "parse_window",
     "path_changes",
     "perform_tool",
     "quoted_value",

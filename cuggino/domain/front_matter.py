@@ -1,6 +1,7 @@
 """The front matter of a backlog item: the lines between two `---` before its text.
 
-Its keys `after`, `needs` and `held` are read, in three notations:
+Its keys `after`, `needs` and `held` are read, in three notations; under `after` a date is a time
+(`parse_due`), anything else an item:
 
     after: 001-login.md                 after:
     after: [001-login.md, 002-logout]     - 001-login.md
@@ -51,7 +52,7 @@ def split_front_matter(text: str) -> tuple[str, str]:
 
 
 def after_of(text: str) -> tuple[str, ...]:
-    """Return the names under `after` in the front matter of the text, each once, in order."""
+    """Return the names and times under `after` in the front matter, each once, in order."""
     return _under("after", text)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from cuggino.domain.clock import Due
+
 _SHOWN = 5
 """Maximum number of items of a cycle that are named."""
 
@@ -20,8 +22,15 @@ class ReadyOrder:
     """The items that wait for others to land, each with these others."""
     held: Mapping[str, str] = field(default_factory=dict)
     """The items that need a person, each with the reason."""
+    later: Mapping[str, Due] = field(default_factory=dict)
+    """The items whose time has not come."""
     landed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The landed predecessors of each item."""
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """The items that are held, by what needs a person or until a time, with the reason."""
+        return {**self.held, **{name: f"until {due.text}" for name, due in self.later.items()}}
 
 
 def ready_order(
@@ -29,13 +38,15 @@ def ready_order(
     *,
     landed: Collection[str] = (),
     held: Mapping[str, str] = MappingProxyType({}),
+    later: Mapping[str, Due] = MappingProxyType({}),
 ) -> ReadyOrder:
     """Return which items may begin: those whose predecessors have landed, in the order given.
 
     `items` are the names in the backlog, each with the names under its `after`. `landed` are the
     names of items that are done. `held` are the items that cannot land until a person acts, in the
     backlog or not, with the reason ("is parked", "has a spec issue"). They hold those after them,
-    as do unknown names and cycles; other items are not affected.
+    as do unknown names and cycles; other items are not affected. `later` are the items whose time
+    has not come.
 
     A name may lack its suffix: `login` is `login.md`. An item in the backlog has not landed, even
     if one of the same name has.
@@ -58,9 +69,12 @@ def ready_order(
     reasons |= _circles({name: at for name, at in before.items() if name not in reasons})
     reasons |= _held_by(before, {**held, **reasons})
     return ReadyOrder(
-        ready=tuple(name for name in items if name not in reasons and not before[name]),
+        ready=tuple(
+            name for name in items if name not in reasons and name not in later and not before[name]
+        ),
         waiting={name: at for name, at in before.items() if at and name not in reasons},
         held={name: reasons[name] for name in items if name in reasons},
+        later={name: due for name, due in later.items() if name not in reasons},
         landed={name: at for name, at in behind.items() if at},
     )
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+import struct
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
+_LOCALTIME = Path("/etc/localtime")
 _LOCAL = re.compile(r"etc/unknown|(?:your\s)?(?:local(?:\stime)?|time(?:\s?zone)?)")
 _UTC = frozenset(("utc", "gmt", "z", "zulu", "utc time", "coordinated universal time"))
 _OFFSET = re.compile(r"(?:utc|gmt)?\s?([+-])\s?(\d{1,2})(?::?([0-5]\d))?")
@@ -81,6 +85,25 @@ def find_zone(name: str, *, now: datetime, local: tzinfo) -> tzinfo | None:
     return _iana(_REGIONS.get(region[1] if region else key, name.strip()))
 
 
+def local_zone(env: Mapping[str, str], *, localtime: Path = _LOCALTIME) -> tzinfo:
+    """Return the time zone named by `TZ` in the environment, else that of the machine.
+
+    `TZ` is a name such as `Europe/Rome` or a path, as in the C library; an unknown one means UTC.
+    The result is a zone rather than the current offset, as a limit may be lifted after a change to
+    summer time.
+    """
+    named = env.get("TZ")
+    if named is None:
+        return _from_file(localtime)
+    named = named.removeprefix(":")
+    if named.startswith("/"):
+        return _from_file(Path(named))
+    try:
+        return ZoneInfo(named)
+    except (OSError, ValueError, LookupError):
+        return UTC
+
+
 def _abbreviations(zone: tzinfo, now: datetime) -> set[str]:
     """Return the abbreviations of the zone in summer and in winter."""
     half_a_year = timedelta(days=182)
@@ -105,3 +128,11 @@ def _iana(name: str) -> tzinfo | None:
 def _written() -> dict[str, str]:
     """Return the names of all zones by their lower-case form."""
     return {name.lower(): name for name in available_timezones()}
+
+
+def _from_file(path: Path) -> tzinfo:
+    try:
+        with path.open("rb") as file:
+            return ZoneInfo.from_file(file)
+    except (OSError, ValueError, struct.error):
+        return UTC

@@ -4,6 +4,8 @@ The commands are events of one control stream (`Runtime.control`). A run records
 it receives, so its journal shows why it paused or stopped.
 """
 
+from datetime import datetime
+
 from cuggino.events.base import category_guard
 from cuggino.events.supervision import SupervisionEvent
 
@@ -43,7 +45,10 @@ class SteerAsked(ControlEvent):
 
 
 class RunPaused(ControlEvent):
-    """The run is paused until a person continues it."""
+    """The run is paused until a person continues it, or until its hours begin."""
+
+    until: datetime | None = None
+    """When the hours begin in which the watch works; None if a person has asked for the pause."""
 
 
 class PauseEnded(ControlEvent):

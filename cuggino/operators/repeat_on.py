@@ -6,10 +6,11 @@ import random as chance
 from collections.abc import Callable
 from typing import TypeVar
 
-from reactivex import Observable
+from reactivex import Observable, abc, defer
 
 from cuggino.domain import Schedule
 from cuggino.operators.flow import Flow, flow, forward, pause
+from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
 
@@ -25,18 +26,22 @@ def repeat_on(
         repeat_on:          aa-(a|)             the delays are 1 and 2 seconds
 
     Completes with the last run when the schedule is exhausted; an error of the source ends it.
-    With `Schedule.constant(every)` it polls. `random` returns numbers from 0 to 1 for the jitter.
+    With `Schedule.constant(every)` it polls, with `Schedule.cron(...)` it keeps to the time of the
+    scheduler. `random` returns numbers from 0 to 1 for the jitter.
     (RxPY's `repeat` subscribes again at once, and `timer` with a period does not wait for the work
     of a tick.)
     """
 
     def operator(source: Observable[T]) -> Observable[T]:
-        def story() -> Flow[None]:
+        def story(lane: abc.SchedulerBase) -> Flow[None]:
             yield from forward(source)
-            for delay in schedule.delays(random=random):
+            for delay in schedule.delays(random=random, clock=lambda: lane.now):
                 yield from pause(delay)
                 yield from forward(source)
 
-        return flow(story)
+        def repeated(scheduler: abc.SchedulerBase) -> Observable[T]:
+            return flow(lambda: story(serial(scheduler)))
+
+        return defer(repeated)
 
     return operator

@@ -9,15 +9,18 @@ import secrets
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
 from cuggino.domain import (
+    Due,
     ReadyOrder,
     after_of,
     held_of,
     is_marked_imported,
+    parse_due,
     ready_order,
     safe_title,
     shown_to_agents,
@@ -61,6 +64,8 @@ class _Usable(NamedTuple):
 
     stamp: tuple[int, ...]
     after: tuple[str, ...] = ()
+    due: Due | None = None
+    """The time under `after`."""
     held: str = ""
 
 
@@ -99,23 +104,35 @@ class Backlog:
         """Return whether the backlog has an item of this name."""
         return isinstance(self._judged(name, str(self.path(name))), _Usable)
 
-    def may_begin(self, name: str) -> bool:
-        """Return whether the backlog has an item of this name, and nobody holds it."""
+    def may_begin(self, name: str, now: datetime | None = None) -> bool:
+        """Return whether the backlog has an item of this name, and nobody holds it.
+
+        With `now`, the time under its `after` must have come.
+        """
         judged = self._judged(name, str(self.path(name)))
-        return isinstance(judged, _Usable) and not judged.held
+        if not isinstance(judged, _Usable) or judged.held:
+            return False
+        return now is None or judged.due is None or judged.due.at <= now
 
     def order(
-        self, items: Sequence[str], *, held: Mapping[str, str] = MappingProxyType({})
+        self,
+        items: Sequence[str],
+        *,
+        held: Mapping[str, str] = MappingProxyType({}),
+        now: datetime | None = None,
     ) -> ReadyOrder:
         """Return which of the items of the latest survey may begin, by `after` and `held` in them.
 
         Archived items have landed, unless a person removed them; those and parked items hold what
         comes after them. `held` are further items that cannot land for now, with the reason.
+        Without `now`, times under `after` do not count.
         """
         known = {name: usable for name in items if (usable := self._usable.get(name))}
         after = {name: usable.after for name, usable in known.items()}
         held = {**{name: one.held for name, one in known.items() if one.held}, **held}
-        if not held and not any(after.values()):
+        dues = {name: one.due for name, one in known.items() if one.due is not None}
+        later = {name: due for name, due in dues.items() if now is not None and due.at > now}
+        if not held and not later and not any(after.values()):
             return ReadyOrder(ready=tuple(items))
         settled = self.settled()
         gone = {name: "was removed" for name, how in settled.items() if how == "removed"}
@@ -124,6 +141,7 @@ class Backlog:
             {name: after.get(name, ()) for name in items},
             landed=settled.keys() - gone.keys(),
             held={name: why for name, why in gone.items() if name not in after} | {**held},
+            later=later,
         )
 
     def focus(self, name: str) -> str:
@@ -424,12 +442,11 @@ class Backlog:
                 return "a folder"
             if not stat.S_ISREG(seen.st_mode):
                 return "not a regular file"
-            after: tuple[str, ...] = ()
-            held = ""
+            usable = _Usable(stamp)
             with open(path, "rb", buffering=0) as file:  # noqa: PTH123
                 block = file.read(_BLOCK)
                 if _FRONT_MATTER.match(block):
-                    after, held, block = _without_front_matter(block)
+                    usable, block = _with_front_matter(usable, block)
                 while block and not block.strip():
                     block = file.read(_BLOCK)
         except UnicodeEncodeError:
@@ -438,7 +455,7 @@ class Backlog:
             if isinstance(error, FileNotFoundError) and not os.path.lexists(path):
                 return None  # removed since the folder was listed
             return f"cannot be read: {error.strerror or error}"
-        return _Usable(stamp, after, held) if block else "empty"
+        return usable if block else "empty"
 
     def settled(self) -> dict[str, str]:
         """Return the outcomes of archived items by name, the latest of each name."""
@@ -479,10 +496,22 @@ def _encoded(text: str) -> bytes:
         return text.encode("utf-8", "replace")
 
 
-def _without_front_matter(block: bytes) -> tuple[tuple[str, ...], str, bytes]:
-    """Return the names under `after`, the reason under `held`, and what follows."""
+def _with_front_matter(usable: _Usable, block: bytes) -> tuple[_Usable, bytes]:
+    """Return the item with the names and the time under `after` and with `held`; and its text."""
     text = block.decode("utf-8", "replace")
-    return after_of(text), held_of(text), split_front_matter(text)[1].encode()
+    names: list[str] = []
+    dues: list[Due] = []
+    held = held_of(text)
+    for value in after_of(text):
+        try:
+            due = parse_due(value)
+        except ValueError as error:
+            held = held or f"comes after {value}, which is not a time: {error}"
+        else:
+            names += [value] if due is None else []
+            dues += [] if due is None else [due]
+    usable = usable._replace(after=tuple(names), due=max(dues, default=None), held=held)
+    return usable, split_front_matter(text)[1].encode()
 
 
 def _sidecar(item: Path) -> Path:

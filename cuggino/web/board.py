@@ -344,7 +344,7 @@ class BoardReader:
         issues = self._workspace.issues()
         asking |= self._asked_by(recorded, issues)
         cards = [
-            *self._open_cards(busy - {""}, unfinished, of_item, live, slots, candidates),
+            *self._open_cards(busy - {""}, unfinished, of_item, live, slots, candidates, now),
             *self._parked_cards(of_item),
         ]
         done = list(self._done_cards(of_item))
@@ -436,15 +436,16 @@ class BoardReader:
         live: list[Followed],
         slots: RunState | None,
         candidates: set[str],
+        now: datetime,
     ) -> Iterator[Card]:
         watch = slots or RunState()
         folder = self._workspace.backlog
         asking = {question.item: question.filename for question in watch.questions}
         names = self._backlog.items()
-        order = self._backlog.order(names)
+        order = self._backlog.order(names, now=now)
         held = {
             **{name: f"after {self._titles_of(after)}" for name, after in order.waiting.items()},
-            **order.held,
+            **order.reasons,
             **dict(watch.held),
         }
         waiting = (*watch.queue, *watch.proposed)

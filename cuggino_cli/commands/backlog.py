@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,14 +79,15 @@ def list_items() -> int:
     """
     backlog, pages = _backlog(), _pages()
     items, problems = backlog.survey()
-    order, at_work = backlog.order(items), _at_work()
+    order, at_work = backlog.order(items, now=datetime.now(UTC)), _at_work()
+    reasons = order.reasons
 
     def item(name: str) -> str:
         kind, what = "item", _after(order.waiting.get(name, ()))
         if name in at_work:
             kind, what = at_work[name]
-        elif name in order.held:
-            kind, what = "held", order.held[name]
+        elif name in reasons:
+            kind, what = "held", reasons[name]
         return _line(kind, name, ", ".join(filter(None, (what, pages.get(name)))))
 
     lines = [
@@ -196,8 +198,6 @@ def _at_work() -> dict[str, tuple[str, str]]:
 
     if Workspace(project_folder()).owner() is None:
         return {}
-    from datetime import UTC, datetime
-
     from cuggino.runs import project_status
     from cuggino.runs.words import sent_back_text
 

@@ -69,6 +69,10 @@ def _slot_options(command: Command) -> Command:
             "cuggino watch --slots 4",
             "Four items at once. .worktreeinclude names ignored files that they need.",
         ),
+        (
+            'cuggino watch --hours "22:00-07:00 Europe/Rome"',
+            "Only at night; in between it waits.",
+        ),
         ("cuggino watch --cluster tls://head:8786", "On the workers of a Dask cluster."),
         ("cuggino watch --json >> watch.jsonl", "Save the events, for another program."),
         exits="130 ended by Ctrl-C, 143 by SIGTERM, 13 budget, 14 a check that passes in the "
@@ -78,6 +82,12 @@ def _slot_options(command: Command) -> Command:
 )
 @click.option("--slow", is_flag=True, help="Review after every task.")
 @click.option("--agent", "-a", metavar="NAME", help=AGENT_HELP, shell_complete=agent_names)
+@click.option(
+    "--hours",
+    multiple=True,
+    metavar="HOURS",
+    help="Begin items and stages within these hours only, such as 22:00-07:00.",
+)
 @_slot_options
 @cluster_options
 @gate_options
@@ -89,6 +99,7 @@ def _slot_options(command: Command) -> Command:
 def command(
     slow: bool,
     agent: str | None,
+    hours: tuple[str, ...],
     cluster: str | None,
     detach: bool | None,
     insecure: bool | None,
@@ -111,7 +122,7 @@ def command(
     from cuggino_cli.follow.views import View
 
     folder = project_folder(announce=True)
-    config = with_policies(load_config(folder), policies)
+    config = with_policies(load_config(folder), {**policies, "hours": list(hours) or None})
     chosen = chosen_cluster(
         config, folder=folder, cluster=cluster, detach=detach, insecure=insecure
     )

@@ -253,6 +253,10 @@ def wait_text(wait: Wait, now: datetime, *, short: bool) -> str:
     if wait.target:
         limit = "" if short else f" · until {at} at most, {format_duration(left)} left"
         return f"⏳ {flat(wait.target)}{limit}"
+    if wait.reason == "hours":
+        if short:
+            return f"⏳ hours: until {at}"
+        return f"⏳ Outside of the hours · goes on at {at}, in {format_duration(left)}"
     what = _WAITS.get(wait.reason, flat(wait.reason).replace("_", " "))
     attempt = counted_of(wait.attempt, wait.max_attempts)
     again = f"retry {attempt}" if attempt else "again"

@@ -9,7 +9,7 @@ from zoneinfo import TZPATH
 
 import pytest
 
-from cuggino.agents.base.failure import local_zone
+from cuggino.domain import local_zone
 
 WINTER, SUMMER = datetime(2026, 1, 1), datetime(2026, 7, 1)
 FOLDERS = [Path(folder) for folder in TZPATH if (Path(folder) / "Europe/Rome").exists()]

@@ -18,11 +18,11 @@ from cuggino.agents.acp.profiles import Profile
 from cuggino.agents.acp.stream import acp_session
 from cuggino.agents.acp.wire import AcpSession
 from cuggino.agents.base.agent import Capabilities, InteractiveOptions, SpawnOptions
-from cuggino.agents.base.failure import local_zone
 from cuggino.agents.base.guard import Guard, make_guard
 from cuggino.agents.base.private_files import private_file
 from cuggino.agents.base.program import ProgramAgent, encodable
 from cuggino.agents.base.stream import Program
+from cuggino.domain import local_zone
 from cuggino.errors import AgentFailed
 from cuggino.events import LlmAgentEvent
 from cuggino.guard import Policy

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 import signal
-import struct
 from collections import deque
 from collections.abc import Mapping
-from datetime import UTC, datetime, tzinfo
-from pathlib import Path
-from zoneinfo import ZoneInfo
+from datetime import datetime
 
 from cuggino.agents.base.wire import plain_text
 from cuggino.errors import (
@@ -133,33 +130,3 @@ def ending_text(exit_code: int) -> str:
 def cut(text: str) -> str:
     """Shorten a text that is too long for a message."""
     return text if len(text) <= _MESSAGE_LIMIT else text[:_MESSAGE_LIMIT] + " ..."
-
-
-_LOCALTIME = Path("/etc/localtime")
-
-
-def local_zone(env: Mapping[str, str], *, localtime: Path = _LOCALTIME) -> tzinfo:
-    """Return the time zone named by `TZ` in the environment, else that of the machine.
-
-    `TZ` is a name such as `Europe/Rome` or a path, as in the C library; an unknown one means UTC.
-    The result is a zone rather than the current offset, as a limit may be lifted after a change to
-    summer time.
-    """
-    named = env.get("TZ")
-    if named is None:
-        return _from_file(localtime)
-    named = named.removeprefix(":")
-    if named.startswith("/"):
-        return _from_file(Path(named))
-    try:
-        return ZoneInfo(named)
-    except (OSError, ValueError, LookupError):
-        return UTC
-
-
-def _from_file(path: Path) -> tzinfo:
-    try:
-        with path.open("rb") as file:
-            return ZoneInfo.from_file(file)
-    except (OSError, ValueError, struct.error):
-        return UTC

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import ClassVar, TypedDict
 
-from cuggino.agents.base.failure import PlainLines, local_zone, outcome_of
+from cuggino.agents.base.failure import PlainLines, outcome_of
 from cuggino.agents.base.refusals import Dialect, Refusal, judge, judge_answer, judge_ending
 from cuggino.agents.base.watch import Watch
 from cuggino.agents.base.wire import Json, is_message, parse_json_lines
+from cuggino.domain import local_zone
 from cuggino.errors import LlmSessionError
 from cuggino.events import LlmAgentEvent, PingEvent, RateLimited, SessionEnded, Usage, UsageUpdate
 

@@ -20,7 +20,7 @@ from reactivex.disposable import (
     SingleAssignmentDisposable,
 )
 
-from cuggino.agents.base.failure import local_zone
+from cuggino.domain import local_zone
 from cuggino.errors import (
     AgentFailed,
     AgentNotFound,

@@ -10,7 +10,7 @@ from dataclasses import replace
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
 
-from cuggino.agents.base.failure import PlainLines, local_zone
+from cuggino.agents.base.failure import PlainLines
 from cuggino.agents.base.refusals import judge_ending
 from cuggino.agents.base.stream import HeldSession, Program, conclude, hear, held
 from cuggino.agents.base.wire import Json, plain_text
@@ -18,6 +18,7 @@ from cuggino.agents.copilot.failure import DIALECT, connection_failure
 from cuggino.agents.copilot.guard import Gate
 from cuggino.agents.copilot.link import CopilotLink, Order
 from cuggino.agents.copilot.wire import PROGRAM, CopilotSession
+from cuggino.domain import local_zone
 from cuggino.errors import (
     AgentFailed,
     GuardNotLive,

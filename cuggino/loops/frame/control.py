@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import NoReturn, TypeVar
 
 from reactivex import Observable, abc, operators as ops
@@ -49,13 +50,20 @@ class Standing:
     """The pause or stop that is in force for everything at work in a workspace."""
 
     is_paused: bool = False
+    closed_until: datetime | None = None
+    """When the hours begin in which work may begin; None within them."""
     stops: bool = False
     """True if all runs are to end after their current stages."""
 
     @property
     def holds_back(self) -> bool:
         """Return whether nothing may begin now."""
-        return self.is_paused or self.stops
+        return self.rests or self.stops
+
+    @property
+    def rests(self) -> bool:
+        """Return whether everything stands still after its stage, for a person or until a time."""
+        return self.is_paused or self.closed_until is not None
 
 
 class Control:
@@ -225,24 +233,31 @@ class Control:
         return self._waits.is_idle
 
     def stand_still(self) -> Flow[None]:
-        """Stop here, or pause here until the run may continue, if a person has asked for it.
+        """Stop here, or pause here until the run may continue.
+
+        A person has asked for it, or it is outside of the hours; then the one pause follows the
+        other.
 
         Raises:
             Interrupted: the run is to end here.
         """
         self._unless_stopped()
-        if not self.standing.value.is_paused:
-            return
-        began = self._lane.now
-        self.announce(RunPaused())
-        self._waits = replace(self._waits, is_paused=True)
-        try:
-            goes_on = self.standing.changes.pipe(ops.filter(_is_over), ops.take(1))
-            yield from ask(self._interruption.ending(goes_on), name="paused")
-        finally:
-            self._waits = replace(self._waits, is_paused=False)
-        self.announce(PauseEnded(seconds=(self._lane.now - began).total_seconds()))
-        self._unless_stopped()
+        while (standing := self.standing.value).rests:
+            began = self._lane.now
+            until = None if standing.is_paused else standing.closed_until
+
+            def is_over(now: Standing, is_paused: bool = standing.is_paused) -> bool:
+                return not now.rests or now.is_paused is not is_paused
+
+            self.announce(RunPaused(until=until))
+            self._waits = replace(self._waits, is_paused=True)
+            try:
+                goes_on = self.standing.changes.pipe(ops.filter(is_over), ops.take(1))
+                yield from ask(self._interruption.ending(goes_on), name="paused")
+            finally:
+                self._waits = replace(self._waits, is_paused=False)
+            self.announce(PauseEnded(seconds=(self._lane.now - began).total_seconds()))
+            self._unless_stopped()
 
     def told(self, options: SpawnOptions) -> Flow[SpawnOptions]:
         """Add the pending messages of a person to the prompt; later ones are delivered live."""
@@ -272,18 +287,14 @@ class Control:
 def commands_for(change: tuple[Standing, Standing]) -> Iterator[ControlEvent]:
     """Yield the commands after which the second is in force instead of the first."""
     before, after = change
-    if before.is_paused != after.is_paused:
-        yield PauseAsked() if after.is_paused else ContinueAsked()
+    if before.rests != after.rests:
+        yield PauseAsked() if after.rests else ContinueAsked()
     if after.stops and not before.stops:
         yield StopAsked()
 
 
 def _is_paused(standing: Standing) -> bool:
     return standing.is_paused
-
-
-def _is_over(standing: Standing) -> bool:
-    return not standing.is_paused
 
 
 def _fail(error: CugginoError) -> NoReturn:

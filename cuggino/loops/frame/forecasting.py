@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from cuggino.domain import forecast
 from cuggino.events import Forecast
 from cuggino.loops.frame.options import RunOptions
@@ -9,7 +11,9 @@ from cuggino.runs import past_digests
 from cuggino.storage import Backlog, Workspace
 
 
-def forecast_of(workspace: Workspace, options: RunOptions, *, run_id: str) -> Forecast | None:
+def forecast_of(
+    workspace: Workspace, options: RunOptions, *, run_id: str, now: datetime
+) -> Forecast | None:
     """Return the forecast of a run; None while too few earlier runs are comparable.
 
     Earlier runs that cannot be read are left out, and so is the run `run_id` itself.
@@ -21,5 +25,5 @@ def forecast_of(workspace: Workspace, options: RunOptions, *, run_id: str) -> Fo
     if made is None:
         return None
     backlog = Backlog(workspace)
-    items = sum(map(backlog.may_begin, backlog.survey().items))
+    items = sum(backlog.may_begin(name, now) for name in backlog.survey().items)
     return made.model_copy(update={"items": items, "slots": options.at_once})

@@ -16,6 +16,7 @@ from cuggino.domain import recorded_cooldowns
 from cuggino.errors import WorkspaceLocked
 from cuggino.events import BranchChanged, Event, QuotaUsed, RunContinued, RunResumed
 from cuggino.git import current_branch
+from cuggino.loops.frame.clock import within_hours
 from cuggino.loops.frame.commands import Commands
 from cuggino.loops.frame.companions import Companion, accompanied
 from cuggino.loops.frame.control import Control, announcing
@@ -178,7 +179,9 @@ def _run(services: Services, options: RunOptions, make: MakeStory, frame: Frame)
         made = make(run)
         story = (yield from made) if isinstance(made, Generator) else made
         # The run of an item shares a ledger: its watch has made the forecast.
-        outlook = forecast_of(workspace, options, run_id=session.id) if not frame.ledger else None
+        outlook = None
+        if not frame.ledger:
+            outlook = forecast_of(workspace, options, run_id=session.id, now=here.now)
         notices = (*filter(None, (chosen, outlook)), *options.notices())
         with nullcontext() if frame.control is not None else _obeyed(run, story):
             if options.journal:
@@ -258,7 +261,8 @@ def _obeyed(run: Run, story: Story) -> Iterator[None]:
         if run.resumed is None:
             folder.clear()
     try:
-        with commands.heard(run.services.control, run.lane):
+        hours = within_hours(run.options.windows(), run.control.standing, run.lane)
+        with commands.heard(run.services.control, run.lane), hours:
             yield
     finally:
         if folder is not None:

@@ -1,12 +1,13 @@
 """The options that all loops share."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from pydantic import model_validator
 
 from cuggino.agents.base import Role
+from cuggino.domain import Window
 from cuggino.errors import ConfigError
 from cuggino.events import CheckCannotFail, Event
 from cuggino.gate import why_it_cannot_fail
@@ -57,6 +58,10 @@ class RunOptions(StageOptions):
     def prompt_files(self) -> Mapping[str, str]:
         """The files of the project's own prompts whose names the options set."""
         return {}
+
+    def windows(self) -> Sequence[Window]:
+        """Return the hours in which work may begin; none without a limit."""
+        return ()
 
     def notices(self) -> tuple[Event, ...]:
         """Return what each process of a run reports before its first stage."""

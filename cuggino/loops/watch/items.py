@@ -12,7 +12,14 @@ from typing import NamedTuple, TypeAlias, TypeVar
 from reactivex import Observable, empty, operators as ops
 from reactivex.subject import BehaviorSubject
 
-from cuggino.domain import Attempts, ReadyOrder, hits_every_item, is_full_disk, needs_login
+from cuggino.domain import (
+    Attempts,
+    ReadyOrder,
+    hits_every_item,
+    is_full_disk,
+    needs_login,
+    parse_every,
+)
 from cuggino.errors import (
     BudgetExceeded,
     ClusterLost,
@@ -42,11 +49,12 @@ from cuggino.events import (
     checked_of,
 )
 from cuggino.loops.coding.options import LoopRunOptions
+from cuggino.loops.frame.control import Standing
 from cuggino.loops.frame.run import Run
-from cuggino.loops.watch.journal import restore_attempts
+from cuggino.loops.watch.journal import last_audit, restore_attempts
 from cuggino.loops.watch.options import WatchRunOptions
 from cuggino.loops.watch.waiting import Situation, waiting_phase
-from cuggino.operators import Flow, ask, emit
+from cuggino.operators import Flow, ask, emit, flow, pause
 from cuggino.operators.merge_now import merge_now
 from cuggino.operators.supervision import QuotaGate
 from cuggino.stages import (
@@ -68,6 +76,9 @@ _FULL_DISK = timedelta(minutes=1)
 
 _EACH = timedelta(microseconds=100)
 """Time for which a larger backlog is not listed again, for each of its entries."""
+
+_LOOK_AGAIN = 300.0
+"""The longest wait for a time, in seconds: timers of a machine that was suspended are late."""
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 
@@ -112,6 +123,8 @@ class Items:
         self.attempts = Attempts(options.max_attempts, options.retry_seconds)
         if run.resumed is not None:
             restore_attempts(self.attempts, run.resumed)
+        self._audited = last_audit(run.services.workspace) if options.audit_every else None
+        """When the last audit began, also one of an earlier watch."""
         self._told_to_log_in = False
         self._places: dict[str, int] = {}
         """The items in the order in which the watch came to them, from 1."""
@@ -134,8 +147,9 @@ class Items:
             backlog=backlog,
             situation=situation or self.situation,
             notices=self.notices,
-            next_attempt=lambda listing, now: self.attempts.next_due(listing.survey.items, now),
+            next_attempt=self.next_due,
             audit=audit,
+            audits=self._audits(),
         )
 
     def folders(self) -> tuple[Observable[list[str]], Observable[Listing]]:
@@ -167,7 +181,7 @@ class Items:
 
     def _listing(self) -> Listing:
         survey = self.backlog.survey()
-        return Listing(survey, self.backlog.order(survey.items))
+        return Listing(survey, self.backlog.order(survey.items, now=self._run.lane.now))
 
     def changes(self) -> Observable[object]:
         """Emit whenever the backlog or the spec issues may have changed."""
@@ -190,8 +204,8 @@ class Items:
         Those that are `blocked` wait for a person, each with the reason.
         """
         survey, order, _ = listing
-        if blocked:
-            order = self.backlog.order(survey.items, held=blocked)
+        if blocked or order.later:
+            order = self.backlog.order(survey.items, held=blocked, now=now)
         self.listing = Listing(survey, order, now)
 
     def next(self, now: datetime) -> str | None:
@@ -200,7 +214,42 @@ class Items:
             return None
         self.look(now)
         due = self.attempts.due(self.listing.order.ready, now)
-        return next(filter(self.backlog.may_begin, due), None)
+        return next((name for name in due if self.backlog.may_begin(name, now)), None)
+
+    def next_due(self, listing: Listing, now: datetime) -> float | None:
+        """Return the seconds after which a paused or a later item may begin; None without one."""
+        later = ((due.at - now).total_seconds() for due in listing.order.later.values())
+        paused = self.attempts.next_due(listing.survey.items, now)
+        dues = [*filter(lambda left: left > 0, later), *([] if paused is None else [paused])]
+        return min(*dues, _LOOK_AGAIN) if dues else None
+
+    def _audits(self) -> Observable[object]:
+        """Emit when an audit is due: once, or with `auditEvery` again and again within the hours.
+
+        The first of a cron expression is due when the expression is, others at once.
+        """
+        lane, standing = self._run.lane, self._run.control.standing
+        every = parse_every(text) if (text := self._options.audit_every) is not None else None
+
+        def due() -> datetime:
+            last = self._audited or lane.now
+            if every is None or (self._audited is None and not every.is_timed):
+                return lane.now
+            return last + timedelta(seconds=every.delay(0, now=last) or 0.0)
+
+        def story() -> Flow[None]:
+            while True:
+                at = due()
+                while (left := (at - lane.now).total_seconds()) > 0:
+                    yield from pause(min(left, _LOOK_AGAIN))
+                within: Observable[Standing] = standing.changes.pipe(ops.filter(_is_open))
+                yield from ask(within.pipe(ops.take(1)))
+                self._audited = lane.now
+                yield from emit(None)
+                if every is None:
+                    return
+
+        return flow(story)
 
     def look(self, now: datetime, blocked: Mapping[str, str] = _NONE) -> None:
         """List the backlog, and take it.
@@ -351,7 +400,7 @@ class Items:
 
     def notices(self) -> list[WatchLoopEvent]:
         """Return new notices: skipped files of the backlog, held items, and polled folders."""
-        told, skipped, held = self._told, self.listing.survey.problems, self.listing.order.held
+        told, skipped, held = self._told, self.listing.survey.problems, self.listing.order.reasons
         self._told = _Told(skipped, held, frozenset(self._polling))
         return [
             *(event for folder, event in self._polling.items() if folder not in told.polled),
@@ -390,6 +439,10 @@ def item_options(
         review=review,
         store_findings=review is not None,
     )
+
+
+def _is_open(standing: Standing) -> bool:
+    return standing.closed_until is None
 
 
 def _review_of(stalled: LoopStalled) -> str:

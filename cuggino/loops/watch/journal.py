@@ -24,6 +24,7 @@ from cuggino.events import (
     Steered,
     SupervisionEvent,
     UsageUpdate,
+    WatchAuditStarted,
     WatchItemCompleted,
     WatchItemParked,
     WatchItemRetained,
@@ -36,6 +37,7 @@ from cuggino.events import (
     WatchSentBack,
     checked_of,
 )
+from cuggino.loops.frame.resuming import latest_watch
 from cuggino.operators.flow import Recorded
 from cuggino.storage import (
     Backlog,
@@ -134,6 +136,14 @@ def conclude_runs(workspace: Workspace) -> None:
                 ended = RunEnded(state=last.event.state, checked=checked_of(last.event))
                 journal.append(ended, at=last.at)
                 journal.close()
+
+
+def last_audit(workspace: Workspace) -> datetime | None:
+    """Return when the last audit of the latest watch began; None without one."""
+    latest = latest_watch(workspace)
+    entries = latest.entries.only(("WatchAuditStarted",)) if latest is not None else ()
+    audits = [entry.at for entry in entries if isinstance(entry.event, WatchAuditStarted)]
+    return max(audits, default=None)
 
 
 def restore_attempts(attempts: Attempts, killed: JournalFile) -> None:

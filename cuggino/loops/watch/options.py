@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cuggino.agents.base import Role
 from cuggino.config import WatchSettings
+from cuggino.domain import Window, parse_window
 from cuggino.loops.coding.options import CodingOptions
 from cuggino.loops.frame.options import RunOptions
 
@@ -23,6 +26,10 @@ class WatchRunOptions(CodingOptions, WatchSettings, RunOptions):
     @property
     def at_once(self) -> int:
         return self.slots
+
+    def windows(self) -> Sequence[Window]:
+        hours = [self.hours] if isinstance(self.hours, str) else self.hours or []
+        return [parse_window(text) for text in hours]
 
     @property
     def roles(self) -> tuple[Role, ...]:

@@ -276,7 +276,7 @@ class SlotWatch(Story):
             is_new = name not in state.works
             if (is_new and not room) or name in self._proposals or state.is_active(name):
                 continue
-            if items.backlog.may_begin(name):
+            if items.backlog.may_begin(name, now):
                 names.append(name)
                 room -= is_new
         is_there = items.backlog.is_there
@@ -340,7 +340,7 @@ class SlotWatch(Story):
             except Exception as error:
                 observer.on_error(error)
                 return
-            due = items.attempts.next_due(items.listing.survey.items, now)
+            due = items.next_due(items.listing, now)
             if due is not None:
                 wake.disposable = timer(due).subscribe(look, scheduler=lane)
 

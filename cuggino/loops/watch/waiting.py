@@ -15,13 +15,16 @@ from cuggino.events import (
     WatchLoopEvent,
     WatchSpecIssueWaiting,
 )
-from cuggino.operators import interrupt_when
+from cuggino.operators import emit, flow, interrupt_when
 from cuggino.operators.mapcat import mapcat
 from cuggino.operators.merge_now import merge_now
 
 I = TypeVar("I")  # noqa: E741
 B = TypeVar("B")
 T = TypeVar("T")
+
+
+_ONCE: Observable[object] = flow(lambda: emit(None))
 
 
 class Situation(NamedTuple):
@@ -57,6 +60,7 @@ def waiting_phase(
     notices: Callable[[], Iterable[WatchLoopEvent]] = tuple,
     next_attempt: Callable[[B, datetime], float | None] = lambda _backlog, _now: None,
     audit: Observable[WatchEvent] | None = None,
+    audits: Observable[object] = _ONCE,
 ) -> Observable[WatchEvent]:
     """Wait until work can begin; emits the reason of the wait whenever it changes, and completes.
 
@@ -74,8 +78,8 @@ def waiting_phase(
     further events to emit.
 
     `audit` starts after the first waiting event, never if work can begin at once, and is ended as
-    soon as it can: its processes are gone before `WatchAuditInterrupted` is emitted. An audit that
-    completes is not started again in the same phase.
+    soon as it can: its processes are gone before `WatchAuditInterrupted` is emitted. It starts when
+    `audits`, subscribed to once in a phase, emits and none is running; by default once.
     """
 
     def phase(situations: Observable[Situation]) -> Observable[WatchEvent]:
@@ -89,12 +93,16 @@ def waiting_phase(
         )
         if audit is None:
             return merge_now(said, waiting)
-        interrupted = interrupt_when(situations.pipe(ops.filter(_can_begin)), _INTERRUPTED)
+        begins = situations.pipe(ops.filter(_can_begin))
+        one = audit.pipe(interrupt_when(begins, _INTERRUPTED))
+        due: Observable[WatchEvent] = audits.pipe(
+            ops.take_until(begins), ops.map(lambda _: one), ops.exclusive()
+        )
         idle: Observable[WatchEvent] = situations.pipe(
             ops.take_while(_must_wait),
             ops.filter(_is_idle),
             ops.take(1),
-            ops.concat_map(lambda _: audit.pipe(interrupted)),
+            ops.concat_map(lambda _: due),
         )
         return merge_now(said, waiting, idle)
 

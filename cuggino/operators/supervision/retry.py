@@ -127,7 +127,9 @@ def retrying(
             yield from forward(attempt)
             return
         except Exception as error:
-            delay = schedule.delay(retries.count, random=random) if transient(error) else None
+            delay = None
+            if transient(error):
+                delay = schedule.delay(retries.count, random=random, now=lane.now)
             if delay is None:
                 raise
             failure, delay = error, max(delay, _told_wait(error, lane.now))

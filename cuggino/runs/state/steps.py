@@ -733,13 +733,22 @@ def _pause_asked(state: RunState, _event: object, _at: datetime) -> RunState:
 
 
 @on(RunPaused)
-def _run_paused(state: RunState, _event: object, at: datetime) -> RunState:
+def _run_paused(state: RunState, event: RunPaused, at: datetime) -> RunState:
+    if event.until is not None:
+        hours = Wait(reason="hours", until=event.until)
+        return changed(state, is_pausing=False, wait=hours, tools=())
     return changed(state, is_pausing=False, paused_since=state.paused_since or at, tools=())
 
 
-@on(ContinueAsked, PauseEnded)
-def _pause_ended(state: RunState, _event: object, _at: datetime) -> RunState:
+@on(ContinueAsked)
+def _continue_asked(state: RunState, _event: object, _at: datetime) -> RunState:
     return changed(state, is_pausing=False, paused_since=None)
+
+
+@on(PauseEnded)
+def _pause_ended(state: RunState, _event: object, _at: datetime) -> RunState:
+    wait = None if state.wait is not None and state.wait.reason == "hours" else state.wait
+    return changed(state, is_pausing=False, paused_since=None, wait=wait)
 
 
 @on(StopAsked)

@@ -40,8 +40,8 @@ class Wait:
     """A wait that ends automatically."""
 
     reason: str
-    """`quota`, the reason of a retry, such as `overloaded`, or the kind of what is awaited, such as
-    `ci`."""
+    """`quota`, `hours`, the reason of a retry, such as `overloaded`, or the kind of what is
+    awaited, such as `ci`."""
     until: datetime
     """The latest end."""
     attempt: int = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import partial
 from typing import assert_never
 
@@ -125,6 +126,11 @@ def _control(event: ev.ControlEvent) -> Words | None:
             return Words("Control", f"Stopping {when}", "caution")
         case ev.SkipAsked():
             return Words("Control", f"Skipping {event.item or 'the current item'}", "caution")
+        case ev.RunPaused(until=datetime() as until):
+            at = f"{until.astimezone():%a %H:%M}"
+            return Words("Control", f"Outside of the hours; waits until {at}", "caution")
+        case ev.RunPaused():
+            return Words("Control", "Paused; `cuggino continue` goes on", "caution")
         case ev.PauseEnded():
             return Words("Control", f"Continuing after {format_duration(event.seconds)}", "caution")
         case _:

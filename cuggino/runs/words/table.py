@@ -54,7 +54,6 @@ _SENTENCES: Mapping[type[ev.Event], Words] = MappingProxyType(
         ev.PauseAsked: _control("Pausing after this stage", "caution"),
         ev.ContinueAsked: _control("Asked to continue", "quiet", "verbose"),
         ev.SteerAsked: _control("Message: {e.text}", "success"),
-        ev.RunPaused: _control("Paused; `cuggino continue` goes on", "caution"),
         ev.ControlIgnored: _control("Ignored {e.source}: {e.reason}", "warning"),
         # The watch
         ev.WatchSpecIssueWaiting: _watch("Spec issue detected, waiting for resolution..."),
