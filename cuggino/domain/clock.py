@@ -129,7 +129,8 @@ def parse_window(text: str) -> Window:
                 'at which it is due: write "* 22 * * *" for the hour from 22:00'
             )
         return cron
-    begin, end = _time_of(found[1]), _time_of(found[2])
+    begin = _time_of(found[1])
+    end = time() if found[2] in ("24", "24:00") else _time_of(found[2])
     if begin == end:
         raise ValueError("is never open, as it ends when it begins; leave it out to work all day")
     return Daily(begin, end, zone_of(found[3]))
@@ -148,12 +149,11 @@ def parse_due(text: str) -> Due | None:
     if found is None:
         return None
     zone = zone_of(found["offset"] or found["zone"])
+    at = datetime.combine(date.fromisoformat(found["day"]), _time_of(found["time"] or "0"), zone)
     try:
-        day = date.fromisoformat(found["day"])
-    except ValueError:
-        raise ValueError(f"there is no day {found['day']}") from None
-    at = datetime.combine(day, _time_of(found["time"] or "0"), zone)
-    return Due(at.astimezone(UTC), text.strip())
+        return Due(at.astimezone(UTC), text.strip())
+    except OverflowError as error:
+        raise ValueError(str(error)) from None
 
 
 def zone_of(name: str | None) -> tzinfo:
@@ -171,6 +171,6 @@ def zone_of(name: str | None) -> tzinfo:
 def _time_of(text: str) -> time:
     hour, minute, second = (*map(int, text.split(":")), 0, 0)[:3]
     try:
-        return time(0 if (hour, minute, second) == (24, 0, 0) else hour, minute, second)
+        return time(hour, minute, second)
     except ValueError:
         raise ValueError(f"{text!r} is not a time of the day such as 22:00 or 7") from None

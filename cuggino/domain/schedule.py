@@ -16,6 +16,7 @@ from cuggino.domain.clock import Cron, zone_of
 Duration: TypeAlias = str | float
 """Seconds, or a text such as `8h`, `1h30m`, `90m` or `45s`."""
 
+_YEAR = 366 * 24 * 3600.0
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?")
 
 
@@ -36,11 +37,14 @@ def parse_every(text: str) -> Schedule:
     """Return the schedule of a text: a duration such as `6h`, or a cron expression with a zone.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: it is neither, or a duration below a minute or above a year.
     """
-    if " " not in text.strip():
-        return Schedule.constant(parse_duration(text))
-    return Schedule(_Ticks(Cron.parse(text)))
+    if " " in text.strip():
+        return Schedule(_Ticks(Cron.parse(text)))
+    seconds = parse_duration(text)
+    if not 60 <= seconds <= _YEAR:
+        raise ValueError(f"{text!r} is below a minute or above a year: write a time such as 6h")
+    return Schedule.constant(seconds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import itertools
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given, strategies as st
 
 from cuggino.domain.schedule import Schedule, parse_duration
 from tests.vectors import each
+
+ROME = ZoneInfo("Europe/Rome")
 
 
 @each(
@@ -185,3 +189,52 @@ def test_invalid_schedules() -> None:
         Schedule.constant(1).times(-1)
     with pytest.raises(ValueError, match="share"):
         Schedule.constant(1).jittered(1.5)
+
+
+@each(
+    "expression, now, hours",
+    [
+        ("0 22 * * *", "2026-06-01 12:00", [10, 24, 24]),
+        ("0 12 * * *", "2026-03-28 12:00", [23, 24, 24]),
+        ("0 12 * * *", "2026-10-24 12:00", [25, 24, 24]),
+        ("30 2 * * *", "2026-03-28 12:00", [14, 23.5, 24]),  # skipped, so due at 03:00
+        ("30 2 * * *", "2026-10-24 12:00", [14.5, 25, 24]),  # comes twice, so due at the first
+        ("0 * * * *", "2026-10-25 01:30", [0.5, 1, 1]),
+        ("0 3 * * 1-5", "2026-06-05 03:00", [72, 24, 24]),
+    ],
+)
+def test_a_cron_expression(expression: str, now: str, hours: list[float]) -> None:
+    """Each delay ends when the expression is due, whatever the clocks are changed to."""
+    at = datetime.fromisoformat(now).replace(tzinfo=ROME).astimezone(UTC)
+    schedule, found = Schedule.cron(expression, "Europe/Rome"), []
+    for taken in range(3):
+        found.append(schedule.delay(taken, now=at) or 0.0)
+        at += timedelta(seconds=found[-1])
+    assert [hour * 3600 for hour in hours] == found
+    assert schedule == Schedule.cron(expression, ROME)
+
+
+def test_a_cron_expression_between_two_equal_times() -> None:
+    """After the second 02:50 of a night, 02:45 does not come a third time."""
+    at = datetime(2026, 10, 25, 2, 40, tzinfo=ROME, fold=1).astimezone(UTC)
+    assert 24 * 3600 + 300 == Schedule.cron("45 2 * * *", ROME).delay(0, now=at)
+
+
+def test_a_cron_schedule_within_others() -> None:
+    """It is capped, counted and combined like others; it has no total, and needs the time."""
+    nightly, noon = Schedule.cron("0 22 * * *", UTC), datetime(2026, 6, 1, 12, tzinfo=UTC)
+    assert 300 == nightly.capped("5m").delay(7, now=noon)
+    assert None is nightly.times(1).delay(1, now=noon)
+    assert [60, 36000] == list(
+        Schedule.constant("1m").times(1).and_then(nightly.times(1)).delays(clock=lambda: noon)
+    )
+    assert 60 == nightly.union(Schedule.constant("1m")).delay(0, now=noon)
+    assert (None, 2) == (nightly.count, nightly.times(2).count)
+    with pytest.raises(ValueError, match="limit it with times"):
+        nightly.union(Schedule.constant("1m")).within("1h")
+    with pytest.raises(ValueError, match="needs the time"):
+        nightly.delay(0)
+    with pytest.raises(ValueError, match="not a cron expression: wrong number of fields"):
+        Schedule.cron("0 22 * *", UTC)
+    with pytest.raises(ValueError, match="not a time zone"):
+        Schedule.cron("0 22 * * *", "Mars/Base")
