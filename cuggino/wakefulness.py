@@ -43,7 +43,7 @@ _RESTS = (
     WatchBacklogWaiting,
     WatchSpecIssueWaiting,
 )
-"""The events after which nothing happens until a person acts; with a time, until then."""
+"""The events after which nothing happens until a person acts; a pause with a time ends itself."""
 
 _WORKS = (PauseEnded, WatchAuditStarted, WatchProcessingItem)
 """The events after which a loop works again."""
@@ -117,10 +117,10 @@ def keeping_awake(
                 held.disposable = Disposable()
 
             def on_next(item: T) -> None:
-                if isinstance(item, _RESTS) and getattr(item, "until", None) is None:
-                    rest()
-                elif isinstance(item, _WORKS):
+                if isinstance(item, _WORKS) or (isinstance(item, RunPaused) and item.until):
                     work()
+                elif isinstance(item, _RESTS):
+                    rest()
                 observer.on_next(item)
 
             def on_error(error: Exception) -> None:

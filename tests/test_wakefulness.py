@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,7 @@ def drawn() -> Marbles:
         E=ev.WatchAuditEnded(),
         I=ev.WatchAuditInterrupted(),
         p=ev.RunPaused(),
+        h=ev.RunPaused(until=datetime(2026, 1, 1, tzinfo=UTC)),
         c=ev.PauseEnded(seconds=1),
         error=ValueError(),
     )
@@ -53,6 +55,7 @@ class TestWhen:
             ("----p----c----|", ["--^-!", "-----------^--!"]),
             ("---P---P---|", ["--^--------!"]),
             ("B---B---|", []),
+            ("B---h----c----|", ["------^-------!"]),
         ],
     )
     def test_working(self, source: str, held: list[str]) -> None:

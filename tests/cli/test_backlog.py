@@ -117,6 +117,18 @@ def test_list_dependencies(
     )
 
 
+def test_list_times(backlog: Backlog, capsys: pytest.CaptureFixture[str]) -> None:
+    """An item whose time has not come is held until then."""
+    backlog.path("001-login.md").write_text("---\nafter: 2999-12-01 08:00 Europe/Rome\n---\n# A\n")
+    backlog.path("002-search.md").write_text("---\nafter: 2001-12-01\n---\n# B\n")
+    assert 0 == main(["backlog", "list"])
+    assert [
+        "held     001-login.md: until 2999-12-01 08:00 Europe/Rome",
+        "item     002-search.md",
+        "item     010-logout.md",
+    ] == capsys.readouterr().out.splitlines()
+
+
 def test_list_at_work(project: Path, backlog: Backlog, capsys: pytest.CaptureFixture[str]) -> None:
     """Items of a working watch have their slot and stage, or their place in the queue."""
     workspace = Workspace(project)

@@ -25,6 +25,8 @@ from cuggino_cli.main import main
         ("run x --budget 0", "'0' is not an amount of US dollars"),
         ("run --resume --slow", "--review and --slow are for a new run."),
         ("run --resume --review x", "--review and --slow are for a new run."),
+        ("watch --hours 25-7", "'25' is not a time of the day such as 22:00 or 7"),
+        ("watch --hours 22-22", "is never open, as it ends when it begins"),
         ("run --focus x --max-duration soon", "'--max-duration': "),
     ],
 )

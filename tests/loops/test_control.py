@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -296,3 +297,6 @@ def test_commands_that_lead_from_one_state_to_another() -> None:
     assert [ev.ContinueAsked()] == [*commands_for((paused, begun))]
     assert [ev.StopAsked()] == [*commands_for((begun, stopped))]
     assert [] == [*commands_for((paused, paused))]
+    closed = Standing(closed_until=datetime(2026, 1, 1, tzinfo=UTC))
+    assert [ev.PauseAsked()] == [*commands_for((begun, closed))]
+    assert [] == [*commands_for((closed, replace(closed, is_paused=True)))]

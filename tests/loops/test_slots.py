@@ -555,6 +555,18 @@ class TestControl:
         story = short(slots.story(100))
         assert ["0: work 1, work 2", "50: candidate 1, landing 1, work 3, candidate 2"] == story[:2]
 
+    def test_hours_hold_all(self, tmp_path: Path) -> None:
+        """Outside of them nothing begins or lands; an item whose time has come begins beside."""
+        hours = ["0:00-0:01 UTC", "0:10-1 UTC"]
+        slots = watching(tmp_path, "1.md", "2.md", "3.md", hours=hours)
+        slots.attempts |= {"1.md": [(70, "candidate")], "3.md": [(900, "candidate")]}
+        slots.write("5.md", "---\nafter: 1970-01-01 00:20 UTC\n---\ntask")
+        story = short(slots.story(1300), "held")
+        assert ["0: work 1, work 2", "10: candidate 2, landing 2, work 3"] == story[:2]
+        assert ["600: candidate 1, landing 1", "1200: work 5"] == [
+            text for text in story if text.startswith(("600", "1200"))
+        ]
+
 
 @pytest.mark.real_agent
 def test_many_items(tmp_path: Path) -> None:

@@ -26,6 +26,11 @@ def lasting(seconds: float) -> Observable[Any]:
     return timer(seconds).pipe(ops.ignore_elements())
 
 
+def drawing(commands: dict[str, Any]) -> Marbles:
+    """Return marbles in which digits are commands."""
+    return Marbles(**commands)
+
+
 class TestHours:
     def test_nothing_begins_before_them(self, tmp_path: Path) -> None:
         """The watch waits, goes on by itself, and takes no other item once they are over."""
@@ -69,7 +74,7 @@ class TestHours:
     def test_a_person_pauses_and_continues_meanwhile(self, tmp_path: Path) -> None:
         """Both must be over; the wait that is shown has the end of the hours, or none."""
         watching = Watching(tmp_path, loops=[(5, "approved")], hours="1-2 UTC")
-        watching.t = Marbles(**{"1": ev.PauseAsked(), "2": ev.ContinueAsked()})
+        watching.t = drawing({"1": ev.PauseAsked(), "2": ev.ContinueAsked()})
         watching.obey(watching.t.hot("- 10m 1 20m 2 10m 1 40m 2"))
         watching.write(0, "001.md")
         seen = watching.play(1.6 * HOUR)
@@ -80,7 +85,7 @@ class TestHours:
 
     def test_a_stop_ends_the_wait(self, tmp_path: Path) -> None:
         watching = Watching(tmp_path, hours="1-2 UTC")
-        watching.t = Marbles(**{"3": ev.StopAsked()})
+        watching.t = drawing({"3": ev.StopAsked()})
         watching.obey(watching.t.hot("---3"))
         assert (3, "Interrupted") == watching.story(10)[-1]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cuggino import events as ev
-from cuggino.runs import RunningTool, RunState, tool_target
+from cuggino.runs import RunningTool, RunState, Wait, tool_target
 
 START = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
 
@@ -474,6 +474,20 @@ def test_a_pause_begins_at_the_next_boundary() -> None:
     assert paused.add(ev.RunPaused(), at=at(12)).paused_since == at(10)
     assert paused.add(ev.ContinueAsked(), at=at(13)).state == "working"
     assert paused.add(ev.PauseEnded(seconds=3), at=at(13)).paused_since is None
+
+
+def test_a_watch_waits_for_its_hours() -> None:
+    """The wait has its end; a person's pause takes its place, and the hours end it."""
+    closed = after(started(), ev.PlanningStart(iteration=1), ev.RunPaused(until=at(90)))
+    assert (closed.state, closed.wait, closed.paused_since) == (
+        "waiting",
+        Wait(reason="hours", until=at(90)),
+        None,
+    )
+    opened = closed.add(ev.PauseEnded(seconds=3), at=at(90))
+    assert (opened.state, opened.wait) == ("working", None)
+    asked = closed.add(ev.PauseAsked(), at=at(20)).add(ev.PauseEnded(seconds=1), at=at(20))
+    assert asked.add(ev.RunPaused(), at=at(20)).state == "paused"
 
 
 def test_a_run_that_is_told_to_stop_is_stopping_until_it_ends() -> None:

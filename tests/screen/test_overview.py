@@ -48,6 +48,7 @@ def shown(
         ((ITEM, ev.PlanningStart(iteration=1)), (ISSUE,), "running"),
         ((ITEM, ev.PauseAsked()), (), "pausing after this stage"),
         ((ITEM, ev.PauseAsked(), ev.RunPaused()), (), "paused"),
+        ((ITEM, ev.RunPaused(until=datetime(2026, 1, 1, tzinfo=UTC))), (), "waiting"),
         ((ITEM, ev.StopAsked()), (), "stopping after this stage"),
         ((ev.WatchBacklogWaiting(),), (), "waiting for work"),
         ((ev.WatchSpecIssueWaiting(),), (ISSUE,), "waiting for you"),

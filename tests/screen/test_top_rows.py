@@ -147,6 +147,7 @@ def test_no_control_characters() -> None:
     [
         (run_of("a", *WORK, ev.PauseAsked()), "pausing", "Bash"),
         (run_of("a", *WORK, ev.PauseAsked(), ev.RunPaused()), "paused", "p goes on"),
+        (run_of("a", *WORK, ev.RunPaused(until=AT)), "waits", "⏳ hours: until "),
         (run_of("a", *WORK, ev.StopAsked()), "stopping", "Bash"),
         (run_of("a", ev.WatchBacklogWaiting()), "waits for work", ""),
         (run_of("a", *ASKED, kind="watch", waiting=[ISSUE]), "waits for you", "Answer: PDF?"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,24 @@ def test_an_item_waits_for_the_one_before_it(backlog: Backlog, write: Write) -> 
         assert {"b.md": ("a.md",)} == order.waiting
         archive(backlog, "a.md", outcome)
         assert ("b.md",) == backlog.order(backlog.items()).ready
+
+
+def test_an_item_waits_for_its_time(backlog: Backlog, write: Write) -> None:
+    """Of several times the latest counts; those after the item wait for it; a bad time holds it."""
+    write(
+        a="---\nafter: [2026-12-01 UTC, 2026-12-01 08:00 UTC]\n---\n# A\n",
+        b=AFTER_A,
+        c="---\nafter:\n  - 2026-13-01\n---\n# C\n",
+    )
+    for hour, ready in ((7, ()), (8, ("a.md",))):
+        now = datetime(2026, 12, 1, hour, tzinfo=UTC)
+        order = backlog.order(backlog.items(), now=now)
+        assert ready == order.ready
+        assert {"b.md": ("a.md",)} == order.waiting
+        assert bool(ready) is backlog.may_begin("a.md", now)
+        bad = "comes after 2026-13-01, which is not a time: month must be in 1..12"
+        until = {} if ready else {"a.md": "until 2026-12-01 08:00 UTC"}
+        assert {"c.md": bad, **until} == order.reasons
 
 
 def test_what_a_person_took_out_holds_an_item(backlog: Backlog, write: Write) -> None:
