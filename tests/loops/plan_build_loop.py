@@ -15,7 +15,7 @@ from cuggino.agents.base import SpawnOptions
 from cuggino.errors import AgentFailed, AgentFailure, ProcessFailed
 from cuggino.loops import PlanBuildOptions, PlanBuildService, Services
 from cuggino.operators.supervision import QuotaGate
-from cuggino.stages import Commit
+from cuggino.stages import WAITING_SECTION, Commit
 from cuggino.storage import Workspace
 from cuggino.testing import Marbles
 from tests.loops.session_loop import DONE, SessionLoop, SessionStory, TurnAgent
@@ -249,8 +249,10 @@ class PlanBuildLoop(SessionLoop):
 
     @property
     def prompts(self) -> list[str]:
-        """The prompts of the building sessions."""
-        return [options.prompt for options in self.agent.of("build")]
+        """The prompts of the building sessions, without the section on waiting that ends each."""
+        prompts = [options.prompt for options in self.agent.of("build")]
+        assert all(prompt.endswith(WAITING_SECTION) for prompt in prompts)
+        return [prompt.removesuffix(f"\n\n{WAITING_SECTION}") for prompt in prompts]
 
 
 @dataclass
