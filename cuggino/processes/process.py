@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -190,14 +191,17 @@ def run_bounded(
         uninterrupted=True,
         enclosure=enclosure,
     )
-    child = command.spawn()
-    try:
-        is_late = not child.exit.wait(seconds)
-    finally:
-        for pause in child.ending(()):
-            child.exit.wait(pause)
-        output, errors = child.printed()
-        code = child.close()
+    # Started on a thread of its own, where no interruption can hit between the start and its result.
+    with ThreadPoolExecutor(max_workers=1) as starter:
+        starting = starter.submit(command.spawn)
+        try:
+            is_late = not starting.result().exit.wait(seconds)
+        finally:
+            child = starting.result()
+            for pause in child.ending(()):
+                child.exit.wait(pause)
+            output, errors = child.printed()
+            code = child.close()
     if is_late or code is None:
         raise NoAnswer(command.argv0, seconds)
     return Said(code, output, errors.decode(errors="replace"))
