@@ -68,7 +68,7 @@ RUN python3 -m venv /opt/cuggino
 COPY pyproject.toml README.md LICENSE ./
 COPY cuggino/_version.py cuggino/
 RUN mkdir cuggino_cli \
-    && /opt/cuggino/bin/pip install --no-cache-dir '.[cluster,copilot,deliver,notify,otel]' \
+    && /opt/cuggino/bin/pip install --no-cache-dir '.[chat,cluster,copilot,deliver,notify,otel]' \
     && /opt/cuggino/bin/pip uninstall --yes cuggino
 COPY cuggino cuggino
 COPY cuggino_cli cuggino_cli

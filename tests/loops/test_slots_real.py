@@ -208,7 +208,7 @@ class TestPieces:
         events = project.watch()
         ref = candidate_ref("1.md")
         (parked,) = [event for event in events if isinstance(event, ev.WatchItemParked)]
-        assert parked.reason.endswith(f"not approved within 1 iterations; its work is in {ref}")
+        assert parked.reason.endswith(f"not approved within 1 iteration; its work is in {ref}")
         assert "1\n" == project.git.git("show", f"{ref}:word1.txt")
         assert begin == project.git.git("rev-parse", "main") == project.git.git("rev-parse", TRUNK)
         made = next(event for event in events if isinstance(event, ev.WatchCandidate))
