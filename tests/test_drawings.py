@@ -9,12 +9,14 @@ from __future__ import annotations
 import ast
 import string
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any, cast
 
 import pytest
-from reactivex import Observable, defer, operators as ops
+from reactivex import Observable, defer, just, operators as ops
 
 import cuggino
 from cuggino import events as ev, operators
@@ -26,6 +28,7 @@ from cuggino.errors import AgentFailed, AgentStalled, BudgetExceeded, ProcessFai
 from cuggino.folders import watch_file_count
 from cuggino.folders.file_count import settled
 from cuggino.forge import hooked
+from cuggino.loops import durable
 from cuggino.loops.watch.full_disk import waits_for_room
 from cuggino.loops.watch.pool import pool
 from cuggino.loops.watch.pool_state import Land
@@ -61,6 +64,7 @@ from cuggino.operators.merge_now import merge_now
 from cuggino.operators.supervision import Ledger, liveness, within_quota
 from cuggino.stages import (
     Commit,
+    WaitingPlace,
     audit_stage,
     check_stage,
     commit_stage,
@@ -70,6 +74,7 @@ from cuggino.stages import (
     push_stage,
     reviewing_stage,
     setup_stage,
+    waiting as outside,
 )
 from cuggino.telemetry import with_telemetry
 from cuggino.testing import Marbles
@@ -192,6 +197,43 @@ def a_limit_that_is_paid_for(drawing: Drawing) -> None:
     t.check_subscriptions(stream)
 
 
+def a_flow_in_two_processes(drawing: Drawing) -> None:
+    """Play the drawing of a durable flow: two stages, the second of which is killed."""
+    notes: dict[str, Any] = {letter: ev.Note(content=letter) for letter in "xyz"}
+    with TemporaryDirectory() as folder:
+        for row, killed in zip(drawing, (4.5, None), strict=True):
+            t = Marbles(**notes)
+            stages = {"a": t.cold("-x|"), "b": t.cold("-y-z|")}
+
+            def story(stages: Mapping[str, Observable[Any]] = stages) -> Flow[None]:
+                for name, stage in stages.items():
+                    yield from forward(stage, name=name)
+
+            stream = durable(story, Path(folder, "journal.jsonl"))
+            t.check(stream, row.diagram, dispose_at=killed)
+
+
+@dataclass(frozen=True)
+class DrawnCi:
+    """A CI whose jobs end as drawn."""
+
+    jobs: Observable[str]
+
+    def found(self, until: ev.CiDone, cwd: Path) -> Observable[ev.CiDone]:
+        return just(until)
+
+    def outcome(self, until: ev.CiDone, cwd: Path) -> Observable[str]:
+        return self.jobs
+
+
+def a_wait(sources: list[Observable[Any]]) -> Observable[Any]:
+    until = ev.CiDone(commit="a1b2c3d", within=5, default="go on")
+    return flow(lambda: outside(until, WaitingPlace(ci=DrawnCi(sources[0]))))
+
+
+WAITED = {"S": ev.WaitingStarted, "E": ev.WaitingEnded}
+
+
 def waiting(sources: list[Observable[Any]]) -> Observable[Any]:
     spec_issues, backlog, audit = sources
     return waiting_phase(
@@ -293,6 +335,8 @@ class Calls:
 
 EXAMPLES: dict[str, list[Example]] = {
     "loops.watch.pool:pool": [plays(two_in_a_pool, POOLED)],
+    "loops.frame.durable:durable": [a_flow_in_two_processes],
+    "stages.waiting:waiting": [plays(a_wait, WAITED), plays(a_wait, WAITED)],
     "loops.watch.waiting:waiting_phase": [
         plays(waiting, DIGITS | {"b": ev.WatchBacklogWaiting(), "i": ev.WatchAuditInterrupted})
     ],
