@@ -12,14 +12,15 @@ from pathlib import Path
 
 from cuggino.errors import RunNotFound, StorageError
 from cuggino.events import RunResumed, RunStarted, is_resumable, shown_state
-from cuggino.runs.digests import DIGESTED, delivery_of, digest_of
-from cuggino.runs.state import Delivery, RunState, RunStatus
+from cuggino.runs.digests import delivery_of, digest_of
+from cuggino.runs.state import LASTING, Delivery, RunState, RunStatus
 from cuggino.storage import LockOwner, Workspace
 from cuggino.storage.journal import (
     JournalDigest,
     JournalFile,
     list_journals,
     scan_journal,
+    skim,
 )
 
 _SHORTEST_ID = 8
@@ -74,7 +75,7 @@ class RecordedRun:
         Raises:
             StorageError: the journal cannot be read.
         """
-        return RunState.of(self.journal.entries.only(DIGESTED))
+        return RunState.of(skim(self.path, LASTING, totals=("UsageUpdate",), recent=0))
 
     @property
     def resumable(self) -> bool:
