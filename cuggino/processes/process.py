@@ -191,7 +191,7 @@ def run_bounded(
         uninterrupted=True,
         enclosure=enclosure,
     )
-    # Started on a thread of its own, where no interruption can hit between the start and its result.
+    # Started on a thread of its own: no interruption can come between the start and its result.
     with ThreadPoolExecutor(max_workers=1) as starter:
         starting = starter.submit(command.spawn)
         try:
