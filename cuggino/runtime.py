@@ -325,7 +325,11 @@ class Runtime:
             check_project(self.cwd, self.config, self.agent, resume=resumed is not None)
             self.loop.check()
 
-        loop = self.loop.run
+        def loop(options: LoopRunOptions, **given: Any) -> Observable[LoopEvent]:
+            channels = channels_of(self.config.chat) if options.approve else ()
+            chats = [self._companion(one, only_awaited=True) for one in channels]
+            return self.loop.run(options, companions=chats, **given)
+
         return self._start(loop, options, check, interrupt, resumed, commits=self.config.commit)
 
     def watch(
@@ -414,15 +418,21 @@ class Runtime:
         )
         return {"companions": (*beside.companions, *chats), "claim": beside.claim}
 
-    def _companion(self, channel: Channel) -> loops.Companion:
-        talk = self._conversation(channel)
+    def _companion(self, channel: Channel, *, only_awaited: bool = False) -> loops.Companion:
+        talk = self._conversation(channel, only_awaited=only_awaited)
         return lambda _events: talk
 
-    def _conversation(self, channel: Channel, talk: Talk | None = None) -> Observable[Event]:
+    def _conversation(
+        self, channel: Channel, talk: Talk | None = None, *, only_awaited: bool = False
+    ) -> Observable[Event]:
         """Return the conversation about the spec issues of the project."""
         return conversation(
             channel,
-            IssueInbox(self.workspace, specs=self.cwd / self.config.specs_path),
+            IssueInbox(
+                self.workspace,
+                specs=self.cwd / self.config.specs_path,
+                only_awaited=only_awaited,
+            ),
             store=ChatStore(state_folder(os.environ), project=self.cwd, channel=channel.name),
             project=self.cwd.name,
             mask=self._mask,
@@ -818,7 +828,8 @@ class Runtime:
             given = self._notifications(options, interrupt)
             if notifier is not None:
                 loop = loop.pipe(notify.with_notifications(notifier, **given))
-            if options.kind == "watch":  # its conversation asks
+            # In the conversation of a watch, or of a run with approvals, a person is asked already.
+            if options.kind == "watch" or (options.kind == "run" and options.approve):
                 given = {**given, "on": {*given["on"]} - {"spec_issue"}}
             for channel in channels or ():
                 loop = loop.pipe(reachable(channel, **given))

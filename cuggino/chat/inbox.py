@@ -10,7 +10,7 @@ from typing import Protocol
 
 from reactivex import Observable
 
-from cuggino.domain import limited, options_of
+from cuggino.domain import APPROVE, REJECT, limited, options_of
 from cuggino.errors import StorageError
 from cuggino.folders import folder_changes, watch_file_count
 from cuggino.storage import Workspace, answer_issue
@@ -66,10 +66,13 @@ class IssueInbox:
         *,
         specs: Path,
         changes: Callable[[Path], Observable[object]] = folder_changes,
+        only_awaited: bool = False,
     ) -> None:
         self._workspace = workspace
         self._specs = specs
         self._changes = changes
+        self._only_awaited = only_awaited
+        """Leave out what a run has ended with: nobody waits for its answer."""
 
     def questions(self) -> Observable[tuple[Question, ...]]:
         """Watch the folder of spec issues."""
@@ -84,19 +87,21 @@ class IssueInbox:
         issue = next((one for one in issues if one.name == key), None)
         if issue is None:
             raise StorageError("answer", "it was settled already")
-        text = f"{limited(answer.text)}\n\n({answer.source})"
+        text = limited(answer.text)
+        if not issue.is_approval:
+            text = f"{text}\n\n({answer.source})"
         answer_issue(self._workspace, issue, text, specs=self._specs, at=at)
 
     def _open(self) -> tuple[Question, ...]:
         found: list[Question] = []
         for issue in self._workspace.issues():
-            if issue.kind == "spec-issue":
+            if issue.kind == "spec-issue" and (issue.is_awaited or not self._only_awaited):
                 try:
                     with issue.path.open(encoding="utf-8", errors="replace") as file:
                         text = file.read(_LONGEST_QUESTION)
                 except OSError:
                     text = issue.title
-                options = options_of(text)
+                options = (APPROVE, REJECT) if issue.is_approval else options_of(text)
                 found.append(
                     Question(key=issue.name, title=issue.title, text=text, options=options)
                 )

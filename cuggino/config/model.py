@@ -20,7 +20,7 @@ from cuggino.config.cluster import Cluster, ClusterSettings
 from cuggino.config.forges import BacklogSources, Hooks
 from cuggino.config.notifying import Notify, NotifySettings
 from cuggino.config.pull_requests import PullRequests, PullRequestSettings
-from cuggino.domain import parse_every, parse_window
+from cuggino.domain import check_approval, parse_duration, parse_every, parse_window
 from cuggino.edited_files import matching
 from cuggino.guard import UnknownProfile, chosen_profiles
 
@@ -88,6 +88,8 @@ _Command: TypeAlias = Annotated[
 """A shell command; blank means none."""
 _Every: TypeAlias = Annotated[str, AfterValidator(_checked(parse_every))]
 _Hours: TypeAlias = Annotated[str, AfterValidator(_checked(parse_window))]
+_Approval: TypeAlias = Annotated[str, AfterValidator(check_approval)]
+_Within: TypeAlias = Annotated[str, AfterValidator(_checked(parse_duration))]
 _NEEDED = frozenset(["", *["bin", "dev", "etc", "lib", "lib64", "proc", "sbin", "sys", "usr"]])
 """Folders that every program reads."""
 _LONGEST = 366 * 24 * 3600.0
@@ -129,6 +131,14 @@ class SupervisionSettings(_Settings):
     max_wait: Seconds = 86_400.0
     """Seconds that an agent may wait for CI, a process, a file, a time or a person (`<WAITING>`);
     then it is resumed, and told that nothing has happened."""
+    approve: list[_Approval] = Field(default=[], examples=[["plan", "landing", "spend:20"]])
+    """What waits for your approval: `plan` before the first implementing agent, `landing` before
+    approved work counts, `spend:20` before an agent starts once 20 US dollars are spent. `deliver`
+    and `loop` know sums only. Default: nothing."""
+    approve_within: _Within | None = Field(default=None, examples=["8h"])
+    """The longest wait for an approval, such as `8h`; default: no limit."""
+    approve_else: Literal["approve", "reject"] = "reject"
+    """What happens then: `approve` goes on, `reject` ends the run."""
     quota_reserve: float = Field(default=0.0, ge=0, lt=1)
     """The share (below 1) of each usage window that is kept for you. With 0.2, no new session of an
     agent starts once 80 % of one is used: its fallback takes over, or that is a usage limit until

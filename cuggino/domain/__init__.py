@@ -3,6 +3,17 @@
 Time is always an argument.
 """
 
+from cuggino.domain.approvals import (
+    APPROVE,
+    REJECT,
+    Decision,
+    approval_question,
+    approval_text,
+    check_approval,
+    is_covered,
+    plan_in,
+    reached_sum,
+)
 from cuggino.domain.attempts import Attempts, hits_every_item, is_full_disk, needs_login
 from cuggino.domain.caution import most_cautious
 from cuggino.domain.choices import options_of, without_options
@@ -136,6 +147,7 @@ from cuggino.domain.waiting import parse_waiting, until_text, waited_text
 from cuggino.domain.zone_names import local_zone
 
 __all__ = [
+    "APPROVE",
     "BLOCKED",
     "DELIVERABLE_STATUSES",
     "FEWEST_RUNS",
@@ -147,6 +159,7 @@ __all__ = [
     "PARTIAL",
     "PRICE_HINT",
     "QUOTA_SCHEDULE",
+    "REJECT",
     "SESSION_BEGINS",
     "TOKEN_WEIGHTS",
     "TOOLS",
@@ -158,6 +171,7 @@ __all__ = [
     "BudgetLevel",
     "CommandCheck",
     "CommandRun",
+    "Decision",
     "DeliverProgress",
     "Deliverable",
     "DeliverableChange",
@@ -205,9 +219,12 @@ __all__ = [
     "Window",
     "after_of",
     "agent_tool",
+    "approval_question",
+    "approval_text",
     "begins_session",
     "budget_exceeded",
     "budget_unenforceable",
+    "check_approval",
     "cleaned",
     "cooldown_end",
     "cost_of",
@@ -224,6 +241,7 @@ __all__ = [
     "held_of",
     "hits_every_item",
     "is_cache",
+    "is_covered",
     "is_full_disk",
     "is_limit_answer",
     "is_marked_imported",
@@ -252,8 +270,10 @@ __all__ = [
     "parse_window",
     "path_changes",
     "perform_tool",
+    "plan_in",
     "quoted_value",
     "rates_of",
+    "reached_sum",
     "ready_order",
     "recorded_cooldowns",
     "safe_title",

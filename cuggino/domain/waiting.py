@@ -6,6 +6,7 @@ import re
 from datetime import datetime, timedelta
 from typing import assert_never
 
+from cuggino.domain.approvals import approval_text
 from cuggino.events import (
     At,
     CiDone,
@@ -91,6 +92,8 @@ def until_text(until: Until) -> str:
             return f"the CI of pull request {number}"
         case CiDone():
             return f"the CI of commit {until.commit[:12]}" if until.commit else "CI"
+        case PersonAnswers(approves=str(kind)) if kind:
+            return f"your approval of {approval_text(kind)}"
         case PersonAnswers():
             return f"an answer to: {_one_line(until.question)}"
         case _ as never:

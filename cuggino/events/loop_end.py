@@ -62,7 +62,7 @@ class LoopMaxIterations(LoopTerminalEvent):
 class LoopStalled(LoopTerminalEvent):
     """The loop makes no progress and stops to save money."""
 
-    reason: Literal["no_progress", "same_findings", "check"]
+    reason: Literal["no_progress", "same_findings", "check", "approval"]
     message: str
     filenames: tuple[str, ...] = ()
     """Names of the files in `.cuggino/tbd/` with the findings that no agent resolved."""

@@ -73,10 +73,12 @@ class CiDone(_Until):
 
 
 class PersonAnswers(_Until):
-    """A person has answered a question, with `cuggino issues answer` or on the page."""
+    """A person has answered a question, or approved or rejected something."""
 
     kind: Literal["person"] = "person"
     question: str
+    approves: str = ""
+    """What is to be approved: `plan`, `landing`, or a sum such as `spend:20`; "" for a question."""
     issue: str = ""
     """The file of the question in `.cuggino/spec-issues/`, filled in when the wait begins."""
 

@@ -78,6 +78,8 @@ def message_for(event: Event, night: Night | None = None) -> Message | None:
         case LoopSpecIssue(item=str(item)):
             asked = [f"Item: {night.state.title_of(item)}", _ANSWER]
             return _sentence(event, "spec_issue", *asked, "The other items go on.")
+        case WaitingStarted(until=PersonAnswers(approves=str(kind))) if kind:
+            return _sentence(event, "spec_issue")
         case WaitingStarted(until=PersonAnswers(question=question)):
             return _sentence(event, "spec_issue", question, _ANSWER)
         case WatchItemRetry(login=True):

@@ -45,6 +45,11 @@ def watch_on_cluster(
     """
 
     def story() -> Flow[None]:
+        if runtime.config.approve:
+            raise ConfigError(
+                "a watch on a cluster cannot wait for approvals",
+                hint='remove "approve", or work in slots of this machine',
+            )
         link = yield from ask(act(connected))
         assert link is not None
         with link:

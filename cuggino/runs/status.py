@@ -31,7 +31,7 @@ _RECENT = 80
 class Waiting:
     """A matter that waits for a person."""
 
-    kind: Literal["login", "paused", "spec-issue", "finding", "parked"]
+    kind: Literal["login", "paused", "approval", "spec-issue", "finding", "parked"]
     name: str
     """The file of the issue or item, or ""."""
     title: str
@@ -89,6 +89,8 @@ class ProjectStatus:
 
 def _works(activity: RunState) -> bool:
     if activity.is_blocked or (activity.login and activity.wait is not None):
+        return False
+    if activity.wait is not None and activity.wait.reason == "person":
         return False
     return activity.state not in ("paused", "idle", "ended")
 
@@ -220,6 +222,10 @@ def _waiting(workspace: Workspace, activity: RunState | None) -> Iterator[Waitin
         yield Waiting(kind="paused", name="", title="the run is paused", hint="cuggino continue")
     for issue in workspace.issues():
         is_question = issue.kind == "spec-issue"
+        if issue.is_approval:
+            hint = "cuggino approve"
+            yield Waiting(kind="approval", name=issue.name, title=issue.title, hint=hint)
+            continue
         yield Waiting(
             kind="spec-issue" if is_question else "finding",
             name=issue.name,
@@ -399,7 +405,11 @@ def _stage_json(activity: RunState) -> dict[str, Any]:
         "paused_since": _time(activity.paused_since),
         "wait": None
         if wait is None
-        else {"reason": wait.reason, "until": _time(wait.until), "target": wait.target or None},
+        else {
+            "reason": wait.reason,
+            "until": _time(wait.until) if wait.has_end else None,
+            "target": wait.target or None,
+        },
         "steering": list(activity.steering),
     }
 

@@ -151,8 +151,9 @@ def waiting_asked(content: str, place: WaitingPlace, *, longest: float) -> Flow[
 
 
 def _waited(until: Until, place: WaitingPlace) -> Flow[Result]:
-    if isinstance(until, PersonAnswers):  # so that a repeated stage writes the same file
-        name = yield from ask(act(Workspace.new_question), name="issue-name")
+    if isinstance(until, PersonAnswers) and not until.issue:  # a repeated stage writes the same
+        new = Workspace.new_approval if until.approves else Workspace.new_question
+        name = yield from ask(act(new), name="issue-name")
         until = until.model_copy(update={"issue": name})
     begun = yield from ask(flow(lambda: _begin(until, place)), name="waiting-for")
     if isinstance(begun, WaitingRefused):

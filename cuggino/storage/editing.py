@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from cuggino.domain import Decision, plan_in
 from cuggino.errors import ConfigError, FileChanged, StorageError
 from cuggino.files import read_regular, storing, write_atomic
 from cuggino.storage.backlog import Backlog, next_number
@@ -187,9 +188,9 @@ def answer_issue(
     """Add question and answer to `decisions.md` of the specifications, and settle the issue.
 
     Agents build by the specifications, so that the answer reaches all of them, the reviewer too.
-    The answer to a question of an agent that waits (`Issue.is_awaited`) is only for that agent.
-    A watch that waits for the issue then continues with its item. Returns the issue's name in the
-    archive.
+    The answer to a question of an agent that waits (`Issue.is_awaited`) is only for that agent, and
+    words about an approval approve or reject it (`decide`). A watch that waits for the issue then
+    continues with its item. Returns the issue's name in the archive.
 
     Raises:
         ConfigError: the answer is blank.
@@ -198,6 +199,10 @@ def answer_issue(
     answer = unix_lines(answer).strip()
     if not answer:
         raise ConfigError("the answer is empty", hint="say what the specifications mean")
+    if issue.is_approval:
+        decision = Decision.in_words(answer)
+        approves = decision.outcome == "approved"
+        return decide(workspace, issue, approves=approves, text=decision.text)
     try:
         whole = asked = issue.path.read_text(encoding="utf-8", errors="replace").strip()
     except FileNotFoundError as error:
@@ -216,6 +221,32 @@ def answer_issue(
         with storing("answer", issue.path):
             write_atomic(issue.path, f"{whole}{ANSWER}{answer}\n")
     return workspace.resolve(issue)
+
+
+def decide(workspace: Workspace, issue: Issue, *, approves: bool, text: str = "") -> str:
+    """Record a person's decision, and settle the approval; return its name in the archive.
+
+    `text` is the reason for a rejection, or the plan as it is approved: by default that of the
+    file, which a person may have edited.
+
+    Raises:
+        StorageError: the approval is gone, or the decision could not be written.
+    """
+    text = unix_lines(text or (plan_of(issue) if approves else "")).strip()
+    answer = Decision("approved" if approves else "rejected", text).answer
+    with storing("approve", issue.path):  # without the plan, in which an agent may have answered
+        write_atomic(issue.path, f"# {issue.title}{ANSWER}{answer}\n")
+    return workspace.decided(issue)
+
+
+def plan_of(issue: Issue) -> str:
+    """Return the plan that waits for an approval; "" if that is about something else.
+
+    Raises:
+        StorageError: the approval is gone.
+    """
+    with storing("approve", issue.path):
+        return plan_in(issue.path.read_text(encoding="utf-8", errors="replace"))
 
 
 def _append(path: Path, entry: str) -> None:

@@ -125,7 +125,7 @@ class Session:
         if not plan.startswith("# Plan"):
             plan = f"# Plan\n\n{plan}"
         with storing("commit plan", self.session_file):
-            write_atomic(self.session_file, f"{plan}\n\n{PROGRESS_LOG}\n")
+            self.replace_plan(plan)
             self.plan_file.unlink()
 
     def plan_text(self) -> str:
@@ -134,6 +134,16 @@ class Session:
             return _text(self.plan_file).strip()
         except (OSError, ValueError):
             return ""
+
+    def committed_plan(self) -> str:
+        """Return the plan in the session file."""
+        with storing("read plan", self.session_file):
+            return _text(self.session_file).partition(f"\n\n{PROGRESS_LOG}\n")[0].strip()
+
+    def replace_plan(self, plan: str) -> None:
+        """Replace the plan in the session file, before the first implementing agent."""
+        with storing("replace plan", self.session_file):
+            write_atomic(self.session_file, f"{plan}\n\n{PROGRESS_LOG}\n")
 
     def clear_plan(self) -> None:
         """Make the folder for the plan, and remove what an earlier planning agent has left."""

@@ -256,6 +256,11 @@ class Workspace:
         """Return a name for the file of a question for whose answer a run waits."""
         return f"{new_id()}{_QUESTION}"
 
+    @staticmethod
+    def new_approval() -> str:
+        """Return a name for the file of an approval for which a run waits."""
+        return f"{new_id()}{_APPROVAL}"
+
     def issues(self) -> list[Issue]:
         """Return the open issues: spec issues, then findings, each in order of time."""
         return [*read_issues(self.spec_issues, "spec-issue"), *read_issues(self.tbd, "tbd")]
@@ -271,6 +276,14 @@ class Workspace:
             StorageError: it is gone, or could not be moved.
         """
         return self._settle(issue, "resolved")
+
+    def decided(self, issue: Issue) -> str:
+        """Move an approval that has a decision to the archive; return its name there.
+
+        Raises:
+            StorageError: it is gone, or could not be moved.
+        """
+        return self._settle(issue, _DECIDED)
 
     def dismiss(self, issue: Issue, reason: str, *, at: datetime) -> str:
         """Add the issue and the reason to the memory, and archive it as `dismissed`.
@@ -295,8 +308,12 @@ class Workspace:
         for path in sorted(paths, reverse=True):
             outcome = path.name.removesuffix(f"-{name}").rpartition("-")[2]
             text = read_regular(path).decode("utf-8", "replace")
-            _, is_answered, answer = text.rpartition(ANSWER)
-            if outcome == "resolved" and is_answered:
+            is_approval = name.endswith(_APPROVAL)
+            split, settled = (
+                (text.partition, _DECIDED) if is_approval else (text.rpartition, "resolved")
+            )
+            _, is_answered, answer = split(ANSWER)
+            if outcome == settled and is_answered:
                 return answer.strip()
             return f"it was {outcome}, without words; see the specifications"
         return "the question was removed"
@@ -349,6 +366,8 @@ ANSWER = "\n\n## Answer\n\n"
 """Comes before the answer in the file of a question that was answered."""
 
 _QUESTION = "-question.md"
+_APPROVAL = "-approval.md"
+_DECIDED = "decided"
 
 _LONGEST_TITLE = 200
 _HEAD = 64 * 1024
@@ -375,7 +394,12 @@ class Issue:
     @property
     def is_awaited(self) -> bool:
         """True for the question of an agent; the run that waits for the answer passes it on."""
-        return self.name.endswith(_QUESTION)
+        return self.name.endswith((_QUESTION, _APPROVAL))
+
+    @property
+    def is_approval(self) -> bool:
+        """True for something that a person approves or rejects."""
+        return self.name.endswith(_APPROVAL)
 
 
 def read_issues(folder: Path, kind: IssueKind) -> list[Issue]:

@@ -43,6 +43,7 @@ from cuggino.storage import (
     Workspace,
     Written,
     answer_issue,
+    decide,
     file_title,
     iter_entries,
     list_journals,
@@ -149,14 +150,21 @@ def read_issue(workspace: Workspace, name: str) -> Asked:
             text = file.read(100_000)
     except OSError as error:
         raise StorageError("read issue", f"{found.path}: {error.strerror or error}") from error
-    return Asked(found, text, tuple(spec_files(specs_folder(workspace))), options_of(text))
+    options = () if found.is_approval else options_of(text)
+    return Asked(found, text, tuple(spec_files(specs_folder(workspace))), options)
 
 
 def settle_issue(workspace: Workspace, name: str, values: Values, *, at: datetime) -> None:
-    """Answer, resolve or dismiss a spec issue or finding."""
+    """Answer, resolve or dismiss a spec issue or finding; approve or reject an approval."""
     issue = read_issue(workspace, name).issue
     text = values.get("text", "")
     match values.get("do"):
+        case "approve" if issue.is_approval:
+            decide(workspace, issue, approves=True, text=values.get("plan", ""))
+        case "reject" if issue.is_approval:
+            decide(workspace, issue, approves=False, text=text)
+        case _ if issue.is_approval:
+            raise ConfigError("approve or reject it")
         case "answer":
             answer_issue(workspace, issue, text, specs=specs_folder(workspace), at=at)
         case "resolve":

@@ -101,6 +101,8 @@ class Question:
     """The title of the item that it is about, if known."""
     options: tuple[str, ...] = ()
     """The answers that it offers."""
+    is_approval: bool = False
+    """True if a person approves or rejects it."""
 
     @property
     def is_short(self) -> bool:
@@ -673,7 +675,8 @@ def _waiting(
             title=issue.title,
             text=text,
             item=titles.get(item, item),
-            options=options_of(text),
+            options=() if issue.is_approval else options_of(text),
+            is_approval=issue.is_approval,
         )
     for card in cards:
         if card.state == "parked":

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from jinja2 import Environment
 
-from cuggino.domain import cost_of, unreset, without_options
+from cuggino.domain import cost_of, plan_in, unreset, without_options
 from cuggino.errors import CugginoError
 from cuggino.events import QuotaUsed
 from cuggino.report import (
@@ -562,6 +562,7 @@ def _environment() -> Environment:
     }
     made.filters["current"] = current
     made.globals |= {
+        "plan_in": plan_in,
         "first_item": first_item,
         "item_name": item_name,
         "most_items": _MOST_ITEMS,

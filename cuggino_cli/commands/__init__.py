@@ -22,6 +22,8 @@ GROUPS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "follow": "Show a run from its beginning, then live, until it ends.",
             "top": "Show all runs of this machine on one screen, and act on them.",
             "serve": "Show what runs here, and what waits for you, as a live page.",
+            "approve": "Approve what the run waits for: a plan, work, or spending more.",
+            "reject": "Reject it, with the reason for the next plan.",
             "steer": "Send a message to the agent of the run.",
             "pause": "Pause the run after its current stage.",
             "continue": "Continue a paused run.",

@@ -85,7 +85,9 @@ def answer(name: str, text: str) -> int:
     issue = _find(name, _workspace())
     archived, decisions = commanding.answer(project_folder(), issue, text)
     _report("Answered", issue, archived)
-    if issue.is_awaited:
+    if issue.is_approval:
+        click.echo("The run goes on")
+    elif issue.is_awaited:
         click.echo("The agent that asked is resumed with the answer")
     else:
         click.echo(f"The answer is in {decisions}")

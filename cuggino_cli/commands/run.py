@@ -25,6 +25,7 @@ from cuggino_cli.options.serving import beside_page, serve_option
 from cuggino_cli.options.supervision import (
     AGENT_HELP,
     CODING_ROLES,
+    approval_options,
     dirty_option,
     gate_options,
     policy_options,
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
 @click.option("--slow", is_flag=True, help="Review after every task.")
 @click.option("--agent", "-a", metavar="NAME", help=AGENT_HELP, shell_complete=agent_names)
 @gate_options
+@approval_options
 @dirty_option
 @policy_options
 @recording_options

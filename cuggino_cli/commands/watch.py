@@ -17,6 +17,7 @@ from cuggino_cli.options.supervision import (
     AGENT_HELP,
     CODING_ROLES,
     Command,
+    approval_options,
     dirty_option,
     gate_options,
     policy_options,
@@ -91,6 +92,7 @@ def _slot_options(command: Command) -> Command:
 @_slot_options
 @cluster_options
 @gate_options
+@approval_options
 @dirty_option
 @policy_options
 @recording_options

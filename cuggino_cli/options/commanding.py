@@ -60,10 +60,66 @@ def answer(project: Path, issue: Issue, text: str) -> tuple[str, Path]:
     from cuggino.config import load_config
     from cuggino.storage import DECISIONS, Workspace, answer_issue
 
+    if issue.is_approval:
+        _check_person()
     specs = Path(load_config(project).specs_path)
     at = datetime.now().astimezone()
     archived = answer_issue(Workspace(project), issue, text, specs=project / specs, at=at)
     return archived, specs / DECISIONS
+
+
+def awaited_approval(wanted: str | None) -> Issue:
+    """Return what waits for an approval: the only one, or the one of this number, name or item.
+
+    Raises:
+        ConfigError: nothing waits.
+        click.UsageError: it is not clear which.
+    """
+    from cuggino.errors import ConfigError
+    from cuggino.storage import Workspace
+    from cuggino_cli.options.naming import find, one_line
+
+    issues = Workspace(project_folder()).issues()
+    numbers = {issue.name: number for number, issue in enumerate(issues, start=1)}
+    open_ones = {issue.name: issue for issue in issues if issue.is_approval}
+    if not open_ones:
+        raise ConfigError("nothing waits for an approval here", hint="see `cuggino status`")
+    meant = [one for one in open_ones.values() if wanted is None or wanted in one.title]
+    if len(meant) > 1 and not (wanted or "").isdecimal():
+        listed = "; ".join(f"{numbers[one.name]} {one_line(one.title)}" for one in meant)
+        what = f"{one_line(wanted)!r} may be any of" if wanted else "Name one of those that wait:"
+        raise click.UsageError(f"{what} {listed}.")
+    if len(meant) == 1 and not (wanted or "").isdecimal():
+        return meant[0]
+    assert wanted is not None
+    return open_ones[find(wanted, list(open_ones), what="approval", number_of=numbers.get)]
+
+
+def decide(issue: Issue, *, approves: bool, text: str = "") -> int:
+    """Record a person's decision on what waits for it; return the exit code.
+
+    Raises:
+        ConfigError: an agent or a command of a run calls this.
+        StorageError: it is settled, or the decision could not be written.
+    """
+    from cuggino.storage import Workspace, decide
+    from cuggino_cli.options.naming import one_line
+
+    _check_person()
+    decide(Workspace(project_folder()), issue, approves=approves, text=text)
+    click.echo(f"{'Approved' if approves else 'Rejected'}: {one_line(issue.title)}")
+    return 0
+
+
+def _check_person() -> None:
+    from cuggino.errors import ConfigError
+    from cuggino.processes import is_started_by_run
+
+    if is_started_by_run():
+        raise ConfigError(
+            "agents and commands of a run cannot approve anything",
+            hint="use a terminal of your own",
+        )
 
 
 class Sent:

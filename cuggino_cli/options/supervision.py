@@ -146,6 +146,23 @@ _SANDBOX = (
 )
 
 
+def approval_options(command: Command) -> Command:
+    """Add `--approve` and `--approve-within`, for the coding loop; None unless given."""
+    return with_options(
+        command,
+        click.option(
+            "--approve",
+            metavar="LIST",
+            help="What waits for your approval: plan,landing,spend:20 (`cuggino help control`).",
+        ),
+        click.option(
+            "--approve-within",
+            metavar="TIME",
+            help="The longest wait for it, such as 8h; then approveElse counts.",
+        ),
+    )
+
+
 def dirty_option(command: Command) -> Command:
     """Add `--dirty`, for a loop that commits; None unless given (`with_policies`)."""
     option = click.option(
@@ -215,6 +232,8 @@ def with_policies(config: Config, given: dict[str, Any], *, autonoe_words: bool 
         settings = config.notifications.model_dump()
         words = [word.strip().replace("-", "_") for word in occasions.split(",")]
         changes["notify"] = {**settings, "on": [word for word in words if word]}
+    if (approve := changes.pop("approve", None)) is not None:
+        changes["approve"] = [word.strip() for word in approve.split(",") if word.strip()]
     mode = sandbox_mode(no_sandbox=changes.pop("no_sandbox", False), env=os.environ)
     if mode.is_disabled:
         changes["sandbox"] = "off"

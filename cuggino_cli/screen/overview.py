@@ -111,7 +111,8 @@ def _running(activity: RunState, status: ProjectStatus) -> Iterator[Fact]:
         yield "Says", activity.words
     if (wait := activity.wait) is not None:
         reason = wait.target or ("usage limit" if wait.reason == "quota" else wait.reason)
-        yield "Waits for", f"{reason}, until {when_text(wait.until, now)}"
+        end = f", until {when_text(wait.until, now)}" if wait.has_end else ""
+        yield "Waits for", f"{reason}{end}"
     if activity.paused_since is not None:
         yield "Paused", f"for {_ago(activity.paused_since, now)}; `cuggino continue` ends it"
     for text in activity.steering:
@@ -254,9 +255,14 @@ def _fact(fact: Fact, columns: int | None) -> list[Fragment]:
     return _line("prose", name, text, None if keeps else _room(columns))
 
 
+_NAMED_BY_IDS = ("approval", "spec-issue", "finding")
+
+
 def _waiting(waiting: Waiting, columns: int | None) -> list[Fragment]:
     text = ": ".join(filter(None, (waiting.name, waiting.title)))
-    if waiting.kind in ("spec-issue", "finding") and waiting.title:  # their names are ids
+    if (
+        waiting.kind in ("approval", "spec-issue", "finding") and waiting.title
+    ):  # their names are ids
         text = f"{waiting.title} ({waiting.hint})"
     return _line("caution", waiting.kind, text, _room(columns))
 

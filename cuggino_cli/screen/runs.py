@@ -48,7 +48,7 @@ STATES: dict[str, tuple[Label, str]] = {
 """Label and name of each state; those that begin with `all` belong to `deliver`."""
 
 _HEADS = ("ID", "STATE", "STARTED", "TIME", "ITER", "COST", "AGENT", "WAITS", "FOCUS")
-_WAITS = {"spec-issue": "a question"}
+_WAITS = {"spec-issue": "a question", "approval": "your approval"}
 """What waits for the user, where its kind is not the word for it."""
 _LEAST_FOCUS = 10
 """Columns for the focus; with fewer, the table becomes a list."""

@@ -251,7 +251,8 @@ def wait_text(wait: Wait, now: datetime, *, short: bool) -> str:
         limit = f" ({_LIMITS.get(wait.limit, flat(wait.limit))})" if wait.limit else ""
         return f"⏳ Usage limit{limit} · resumes at {at}, in {format_duration(left)}"
     if wait.target:
-        limit = "" if short else f" · until {at} at most, {format_duration(left)} left"
+        has_end = wait.has_end and not short
+        limit = f" · until {at} at most, {format_duration(left)} left" if has_end else ""
         return f"⏳ {flat(wait.target)}{limit}"
     if wait.reason == "hours":
         if short:

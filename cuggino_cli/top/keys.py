@@ -113,6 +113,8 @@ def _on(view: View, key: str, subject: Subject) -> tuple[View, Act | None]:
             return replace(view, is_inside=True, back=0), LookIn(subject)
         case "a" if kind == "question":
             return replace(view, asking="answer"), None
+        case "y" if subject.is_approval:
+            return view, Answer(subject.key, "approve")
         case "a":
             return replace(view, note="Choose a question, which begins with ?"), None
         case "s" | "p" | "x" if not subject.is_at_work:

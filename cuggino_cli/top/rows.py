@@ -35,7 +35,8 @@ _GAP = "  "
 _MOST_WAITING = 5
 """Rows of a project for what waits for a person."""
 _ORDER = ("running", "waiting", "idle")
-_ASKING = ("spec-issue", "login")
+_ASKING = ("approval", "spec-issue", "login")
+_QUESTIONS = {"approval": "approve", "spec-issue": "asks you"}
 _MARK = "> "
 """Stands before the selected row."""
 
@@ -62,6 +63,11 @@ class Subject:
     """The state of the run or item at work."""
     note: str = ""
     """Why the item is parked."""
+
+    @property
+    def is_approval(self) -> bool:
+        """Return whether it waits for an approval."""
+        return self.note == "approval"
 
     @property
     def is_at_work(self) -> bool:
@@ -248,8 +254,9 @@ def _cells(subject: Subject, now: datetime, *, short: bool) -> _Cells:
             assert subject.status.last is not None  # by `_subjects`
             return _last(name, title, subject.status.last, now)
         case "question":
-            stage = "asks you" if subject.note == "spec-issue" else "finding"
-            return _Cells(name, f"? {title}", "caution", stage, "a answers it")
+            stage = _QUESTIONS.get(subject.note, "finding")
+            how = "y approves it, a answers it" if subject.is_approval else "a answers it"
+            return _Cells(name, f"? {title}", "caution", stage, how)
         case "parked":
             return _Cells(name, f"! {title}", "caution", "parked", flat(subject.note))
         case _:
@@ -293,7 +300,7 @@ def _at_work(
 
 def _calls(subject: Subject, state: RunState) -> str:
     """Return what a person is asked for, but for questions that are answered."""
-    is_open = any(one.kind == "spec-issue" for one in subject.status.waiting)
+    is_open = any(one.kind in _QUESTIONS for one in subject.status.waiting)
     return "; ".join(map(flat, state.calls)) if is_open or state.login else ""
 
 

@@ -207,3 +207,37 @@ def test_an_agent_that_cannot_resume(shop: Path, server: ChatServer) -> None:
     runtime = Runtime.live(cwd=shop, config=parse_config(settings(server, "telegram")), agent=agent)
     with pytest.raises(ConfigError, match="cannot resume a session"):
         cuggino.run(runtime.plan_by_chat())
+
+
+PLANNED = SCENARIO[SCENARIO.index("[[planning]]", 10) :]
+
+
+@pytest.mark.real_agent
+@pytest.mark.parametrize(("option", "approved"), [(0, True), (1, False)])
+def test_a_run_waits_for_an_approval(
+    option: int, approved: bool, shop: Path, server: ChatServer
+) -> None:
+    """The plan reaches the phone with two buttons; the press decides, and no session waits."""
+    (shop / "scenario.toml").write_text(PLANNED.replace("cp .specs/decisions.md", "date >"))
+
+    def person() -> None:
+        server.until(1)
+        server.press(option, of=0)
+
+    phone = threading.Thread(target=person)
+    phone.start()
+    config = parse_config(settings(server, "telegram", approve=["plan"], maxIterations=1))
+    runtime = Runtime.live(cwd=shop, config=config, agent=ScriptedAgent(shop / "scenario.toml"))
+    events: list[ev.Event] = []
+    cuggino.run(runtime.run(focus="the invoice"), events.append)
+    phone.join()
+    assert "## Task 1: write invoice.txt" in server.texts()[0]
+    (answered,) = [one for one in events if isinstance(one, ev.ChatAnswered)]
+    assert answered.text == ("Approve" if approved else "Reject")
+    started, ended = (
+        next(n for n, one in enumerate(events) if isinstance(one, kind))
+        for kind in (ev.WaitingStarted, ev.WaitingEnded)
+    )
+    assert not [one for one in events[started:ended] if isinstance(one, ev.SessionEnded)]
+    assert approved is isinstance(events[-1], ev.LoopApproved)
+    assert approved is (shop / "invoice.txt").exists()

@@ -41,12 +41,15 @@ say = "<APPROVED>Good.</APPROVED>"
 class Waits:
     """A run that waits for a file of its project."""
 
+    scenario = SCENARIO
+    settings = '{"agent": "scripted:scenario.toml"}'
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         (folder / ".specs").mkdir()
         (folder / ".specs" / "a.md").write_text("a\n")
-        (folder / "scenario.toml").write_text(SCENARIO)
-        (folder / ".cuggino.json").write_text('{"agent": "scripted:scenario.toml"}')
+        (folder / "scenario.toml").write_text(self.scenario)
+        (folder / ".cuggino.json").write_text(self.settings)
         self.process = self.start("--focus", "x")
         assert until(lambda: len(self.events(WaitingStarted)) == 1, seconds=60)
 

@@ -51,6 +51,7 @@ class LoopRunOptions(CodingOptions, RunOptions):
         "specs_path",
         "max_iterations",
         "max_tasks_per_plan",
+        "approve",
         "setup_command",
         "check_command",
         "setup_strict",

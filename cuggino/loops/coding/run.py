@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 from reactivex import Observable, concat
 
 from cuggino.agents.base import Role
+from cuggino.domain import Decision, title_of
 from cuggino.events import (
     Approved,
     CommitFailed,
@@ -29,6 +30,7 @@ from cuggino.events import (
     NoProgress,
     PlanComplete,
     PlanningStart,
+    PlanWritten,
     Progress,
     RequestChanges,
     ReviewingStart,
@@ -67,6 +69,21 @@ from cuggino.storage import WORKSPACE_FOLDER, finished_stages
 
 Verdict: TypeAlias = Approved | RequestChanges | OwnReview | SpecIssue | NoProgress | LoopStalled
 """How an iteration ended."""
+
+
+_LONGEST_TITLE = 60
+_REJECTED_PLAN = """\
+The user has rejected the plan below{words}
+
+Write another plan.
+
+{plan}"""
+_REJECTED_WORK = """\
+The work was reviewed and approved, but the user has rejected it before it could land{words}"""
+
+
+def _words(decision: Decision) -> str:
+    return f":\n\n{decision.text}" if decision.text else ", without a reason."
 
 
 class _Before(NamedTuple):
@@ -108,6 +125,10 @@ class CodingRun(Story):
         self._uncommitted: str | None = None
         """The message of the latest commit, if it failed; the next one would also contain that
         work."""
+        self._unpushed: str | None = None
+        """The latest commit, if it is to be pushed."""
+        self._commits: tuple[str, ...] = ()
+        """The commits, each with its subject."""
 
     def opening(self) -> Flow[None]:
         """Start again what the setup command keeps running; it ended with the earlier process."""
@@ -153,6 +174,9 @@ class CodingRun(Story):
                     if review is None:
                         own = yield from self._committed(n)
                         if own is None:
+                            own = yield from self._may_land(n, verdict)
+                        if own is None:
+                            yield from self._push(n)
                             checked = (
                                 None if options.is_checked_later else options.approval_is_checked
                             )
@@ -212,6 +236,9 @@ class CodingRun(Story):
         plan = yield from self._plan(n, review)
         if isinstance(plan, SpecIssue):
             return plan
+        rejected = yield from self._plan_approved(n, review)
+        if rejected is not None:
+            return rejected
         if not (n == 1 and self._is_set_up):
             yield from self._setup(n)
         return (yield from self._work_off_the_plan(n))
@@ -249,6 +276,55 @@ class CodingRun(Story):
         plan = yield from forward(stage, name="planning")
         assert isinstance(plan, PlanComplete | SpecIssue)
         return plan
+
+    def _plan_approved(self, n: int, review: str | None) -> Flow[OwnReview | LoopStalled | None]:
+        """Wait for a person's approval of the plan, if one is asked for; return why not, or None.
+
+        A plan that they have edited replaces that of the agent.
+        """
+        if "plan" not in self._options.approve:
+            return None
+        plan = (yield from ask(act(self._session.committed_plan), name="plan-text")) or ""
+        decision = yield from self._run.decision("plan", plan, about=self._about)
+        if decision.outcome != "approved":
+            yield from ask(act(self._session.clear_review), name="clear-review")
+            rejected = _REJECTED_PLAN.format(words=_words(decision), plan=plan)
+            return self._rejected(n, decision, "\n\n".join(filter(None, (review, rejected))))
+        edited = decision.text
+        if edited and edited != plan:
+            replace_plan = partial(self._session.replace_plan, edited)
+            yield from ask(act(replace_plan), name="edited-plan")
+            yield from emit(PlanWritten(iteration=n, text=edited))
+        return None
+
+    def _may_land(self, n: int, verdict: Approved) -> Flow[OwnReview | LoopStalled | None]:
+        """Wait for a person's approval of the work, if one is asked for; return why not, or None.
+
+        In a slot this comes before the candidate, so that a rejection is planned at once.
+        """
+        if "landing" not in self._options.approve:
+            return None
+        commits = "".join(f"\n- {commit}" for commit in self._commits)
+        text = f"{verdict.content.strip()}\n\nCommits:\n{commits}" if commits else verdict.content
+        decision = yield from self._run.decision("landing", text, about=self._about)
+        if decision.outcome == "approved":
+            return None
+        return self._rejected(n, decision, _REJECTED_WORK.format(words=_words(decision)))
+
+    def _rejected(self, n: int, decision: Decision, review: str) -> OwnReview | LoopStalled:
+        if decision.outcome == "rejected":
+            return OwnReview(review)
+        limit = f" within {self._options.approve_within}" if self._options.approve_within else ""
+        why = f": {decision.text}" if decision.text else ""
+        return LoopStalled(
+            iteration=n, reason="approval", message=f"nobody has approved it{limit}{why}"
+        )
+
+    @property
+    def _about(self) -> str:
+        """The item of the run, or the beginning of its focus."""
+        item = (self._options.item or "").rpartition(" ")[0]
+        return item or title_of(self._options.focus)[:_LONGEST_TITLE]
 
     def _implement(self, n: int) -> Flow[Progress | Done | NoMoreWork | SpecIssue]:
         check = yield from self._gate.check_before_work(n)
@@ -366,14 +442,14 @@ class CodingRun(Story):
         failed = isinstance(commit, CommitFailed)
         left = isinstance(commit, CommitPerformed) and commit.left
         self._uncommitted = message if failed or left else None
-        yield from self._push(n, commit)
+        yield from self._made(n, commit)
 
     def _commit_the_rest(self, n: int) -> Flow[None]:
         """Commit what the last commit could not; the run fails if that fails."""
         if self._uncommitted is not None:
             stage = yield from self._commit_stage(n, self._uncommitted, base="commit-base")
             commit = yield from forward(must_commit(stage), name="commit-rest")
-            yield from self._push(n, commit)
+            yield from self._made(n, commit)
 
     def _commit_stage(self, n: int, message: str, *, base: str) -> Flow[Observable[Event]]:
         # Known before: a commit that was made just before a crash is then not missed.
@@ -381,14 +457,27 @@ class CodingRun(Story):
         made = commit_stage(self._place, message, iteration=n, base=head, dirty=self._before.dirty)
         return concat(flow(self._run.branch_seen), made)
 
-    def _push(self, n: int, commit: object) -> Flow[None]:
-        target = self._options.push
-        if target and isinstance(commit, CommitPerformed):
-            stage = push_stage(self._place, target, commit.commit_hash, iteration=n)
-            yield from forward(stage, name="push")
+    def _made(self, n: int, commit: object) -> Flow[None]:
+        """Push a commit, unless a person has to approve the work first."""
+        if isinstance(commit, CommitPerformed):
+            self._unpushed = commit.commit_hash
+            first = commit.message.strip().partition("\n")[0]
+            self._commits = (*self._commits, f"{commit.commit_hash[:7]} {first}")
+            if "landing" not in self._options.approve:
+                yield from self._push(n)
+
+    def _push(self, n: int) -> Flow[None]:
+        target, commit = self._options.push, self._unpushed
+        if target and commit is not None:
+            self._unpushed = None
+            yield from forward(push_stage(self._place, target, commit, iteration=n), name="push")
 
     def _turn(self, role: Role) -> Flow[Turn]:
-        """Count the agents of the role; a stage that is repeated truncates the session file."""
+        """Count the agents of the role; a stage that is repeated truncates the session file.
+
+        A person may have to approve the costs first.
+        """
+        yield from self._run.spending_approved()
         number = self._run.next_turn(role)
         size = yield from ask(act(self._session.size), name="log-size")
         return Turn(number, size or 0)

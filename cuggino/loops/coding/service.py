@@ -5,11 +5,14 @@ Sources: requirements CUG-001 to CUG-063.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from reactivex import Observable
 
 from cuggino.events import LoopEvent
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.coding.run import CodingRun
+from cuggino.loops.frame.companions import Companion
 from cuggino.loops.frame.control import Control
 from cuggino.loops.frame.framing import Frame, framed
 from cuggino.operators import StateRef
@@ -37,6 +40,7 @@ class LoopService:
         ledger: Ledger | None = None,
         branch: StateRef[str | None] | None = None,
         control: Control | None = None,
+        companions: Sequence[Companion] = (),
     ) -> Observable[LoopEvent]:
         """Run the loop. Cold; each subscription is a run, with its own session and lock.
 
@@ -67,13 +71,18 @@ class LoopService:
         `RunResumed`. The session files are kept for that; those of a finished run are removed.
         Pass `ledger` to share the costs with other runs, `branch` to share which branch was seen
         last, and `control` to share the commands; by default the run follows the commands of the
-        services.
+        services. `companions` see all events and add their own.
         """
         return framed(
             self.services,
             options,
             lambda run: CodingRun(run, options),
             Frame(
-                interrupt=interrupt, resume=resume, ledger=ledger, control=control, branch=branch
+                interrupt=interrupt,
+                resume=resume,
+                ledger=ledger,
+                control=control,
+                branch=branch,
+                companions=companions,
             ),
         )

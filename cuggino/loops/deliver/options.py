@@ -20,6 +20,7 @@ class DeliverRunOptions(RunOptions, ReviewSettings):
         "specs_path",
         "workflow",
         "max_sessions",
+        "approve",
         "verify",
         "recheck",
         "session_pause",

@@ -164,7 +164,7 @@ def _run(services: Services, options: RunOptions, make: MakeStory, frame: Frame)
             supervision=supervision_of(
                 options,
                 gate=services.gate,
-                ledger=frame.ledger or ledger_of(earlier.totals),
+                ledger=frame.ledger or ledger_of(earlier.totals, earlier.journal),
                 earlier=earlier_counts(repeated),
                 transient=frame.transient,
             ),

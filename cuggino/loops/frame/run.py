@@ -4,17 +4,30 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
-from reactivex import Observable, abc, empty, just, timer
+from reactivex import Observable, abc, empty, just, throw, timer
 
 from cuggino.agents.base import Role, SpawnOptions
+from cuggino.domain import (
+    APPROVE,
+    Decision,
+    approval_question,
+    approval_text,
+    is_covered,
+    money,
+    parse_duration,
+    reached_sum,
+)
+from cuggino.errors import BudgetExceeded
 from cuggino.events import (
     BranchChanged,
     DeliverSessionEnded,
     Event,
+    PersonAnswers,
     PlanBuildSessionEnded,
     RunResumed,
     Waiting,
@@ -34,14 +47,19 @@ from cuggino.stages import (
     Waited,
     WaitingPlace,
     Workplace,
+    act,
     boundary_for,
+    clock,
     snapshot_stage,
+    waiting,
     waiting_asked,
     waiting_in,
     with_first_instructions,
 )
-from cuggino.storage import JournalFile, Session
+from cuggino.storage import JournalFile, Session, Workspace
 
+_COURSE = ("plan", "landing")
+"""The approvals that are not about a sum."""
 MOST_WAITS, _REFUSAL = 20, 7
 """Waits of a session; then it has to end in another way. A refused one counts as several."""
 
@@ -118,11 +136,12 @@ class Run:
         """Check the budget before a session begins; within one, the session would count.
 
         Raises:
-            BudgetExceeded: nothing is left.
+            BudgetExceeded: nothing is left, or a person rejects that more is spent.
         """
         nothing: Observable[Event] = empty()
         budget = within_budget(self.supervision.budget, ledger=self.supervision.ledger)
         yield from forward(nothing.pipe(budget), name="budget")
+        yield from self.spending_approved()
 
     def begin_session(self, options: SpawnOptions) -> Flow[SpawnOptions]:
         """Pause if a person has asked for it, save the project, and add pending messages.
@@ -173,20 +192,75 @@ class Run:
         The run keeps the workspace meanwhile, as one that is paused does. An interruption, a stop
         and the limit on its time end the wait with the run, which can be resumed.
         """
-        services, options = self.services, self.options
-        boundary = boundary_for(options, role, services.agent)
-        place = WaitingPlace(
-            folder=options.cwd,
-            workspace=services.workspace,
-            ci=services.ci,
-            changes=services.changes,
-            around=lambda wait: self.interruption.ending(self.supervision.in_time(wait)),
-            is_confined=True,
-            numbers_processes=boundary.engine != "bubblewrap",
-        )
+        options = self.options
+        boundary = boundary_for(options, role, self.services.agent)
+        place = replace(self._waiting_place, numbers_processes=boundary.engine != "bubblewrap")
         result = yield from waiting_asked(content, place, longest=options.max_wait)
         self.waits[role] += _REFUSAL if isinstance(result, WaitingRefused) else 1
         return result
+
+    @property
+    def _waiting_place(self) -> WaitingPlace:
+        return WaitingPlace(
+            folder=self.options.cwd,
+            workspace=self.services.workspace,
+            ci=self.services.ci,
+            changes=self.services.changes,
+            around=lambda wait: self.interruption.ending(self.supervision.in_time(wait)),
+            is_confined=True,
+        )
+
+    def decision(self, kind: str, text: str, *, about: str = "", issue: str = "") -> Flow[Decision]:
+        """Wait until a person approves or rejects this, or until the deadline; durable."""
+        options = self.options
+        within = parse_duration(options.approve_within) if options.approve_within else None
+        until = PersonAnswers(
+            question=approval_question(kind, about, text),
+            approves=kind,
+            issue=issue,
+            within=within,
+            default=APPROVE if options.approve_else == "approve" else "",
+        )
+        return Decision.of((yield from waiting(until, self._waiting_place)))
+
+    def spending_approved(self) -> Flow[None]:
+        """Wait for approval before an agent if a sum of `approve` is spent.
+
+        All items of a watch share the question, and an approval of a sum is one of smaller ones. A
+        run that is resumed after a rejection asks again.
+
+        Raises:
+            BudgetExceeded: a person has rejected it, or has not answered in time.
+        """
+        ledger, kinds = self.supervision.ledger, self.options.approve
+
+        def reached() -> str:
+            kind = reached_sum(kinds, ledger.spent.cost_usd or 0.0)
+            return "" if is_covered(kind, ledger.approved) else kind
+
+        while any(kind not in _COURSE for kind in kinds):
+            kind = yield from ask(act(reached), name="spent")
+            if not kind:
+                return
+            shared = partial(ledger.asked.setdefault, kind, Workspace.new_approval())
+            issue = yield from ask(act(shared), name="asked")
+            assert issue is not None
+            ledger.asked[kind] = issue  # also of a run that is resumed
+            spent = money(self.cost_usd, estimated=self.cost_estimated)
+            decision = yield from self.decision(kind, f"Spent so far: {spent}.", issue=issue)
+            now = yield from ask(clock(), name="now")
+            assert now is not None
+            ledger.asked.pop(kind, None)
+            if decision.outcome == "approved":
+                ledger.approved.add(kind)
+                return
+            if now > self.began:  # else it was decided in an earlier process
+                why = "nobody has approved" if decision.outcome == "expired" else "you rejected"
+                words = f": {decision.text}" if decision.text else ""
+                refused: Observable[object] = throw(
+                    BudgetExceeded(f"{why} {approval_text(kind)}{words}")
+                )
+                yield from ask(refused, name="refused")
 
     def may_wait(self, role: Role) -> bool:
         """Return whether the role's session may wait again."""

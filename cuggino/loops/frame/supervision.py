@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from cuggino.domain import Spending
+from cuggino.domain import Decision, Spending
 from cuggino.events import (
     AgentFellBack,
     AgentRetry,
+    PersonAnswers,
     QuotaLifted,
     QuotaWaiting,
     RunEnded,
     RunResumed,
     StageFinished,
     StageStarted,
+    WaitingEnded,
 )
 from cuggino.operators.supervision import Ledger
 from cuggino.stages import Earlier
@@ -24,11 +26,18 @@ _COUNTED = (
 """The tags of the events that `earlier_counts` needs."""
 
 
-def ledger_of(earlier: RunResumed | None) -> Ledger:
+def ledger_of(earlier: RunResumed | None, resumed: JournalFile | None = None) -> Ledger:
     """Return a ledger with the costs of a run's earlier processes; empty for a new run."""
     if earlier is None:
         return Ledger()
-    return Ledger(spent=Spending().add(earlier), elapsed=earlier.duration)
+    waits = resumed.entries.only(("WaitingEnded",)) if resumed is not None else ()
+    approved = [
+        entry.event.until.approves
+        for entry in waits
+        if isinstance(entry.event, WaitingEnded) and isinstance(entry.event.until, PersonAnswers)
+        if Decision.of(entry.event).outcome == "approved"
+    ]
+    return Ledger(spent=Spending().add(earlier), elapsed=earlier.duration, approved=approved)
 
 
 def earlier_counts(resumed: JournalFile | None) -> Earlier:

@@ -28,6 +28,7 @@ class PlanBuildOptions(RunOptions, CommandSettings, CommitSettings, PlanBuildSet
         "verify_build",
         "verify_test",
         "max_sessions",
+        "approve",
         "iteration_pause",
         "max_retries",
         "progress_patience",

@@ -307,6 +307,8 @@ class Items:
             return None
         if isinstance(last, LoopMaxIterations) and self._options.on_max_iterations == "park":
             return last.message
+        if isinstance(last, LoopStalled) and last.reason == "approval":
+            return last.message
         if isinstance(last, LoopStalled):
             return (yield from self._stalled(name, last))
         return (yield from self.archive(name, options.item or "", last))

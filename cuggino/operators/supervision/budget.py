@@ -46,13 +46,23 @@ class Ledger:
     need a ledger each. All streams must be on one thread.
     """
 
-    def __init__(self, spent: Spending | None = None, *, elapsed: float = 0.0) -> None:
+    def __init__(
+        self,
+        spent: Spending | None = None,
+        *,
+        elapsed: float = 0.0,
+        approved: Iterable[str] = (),
+    ) -> None:
         self._settled = spent or Spending()
         self._elapsed = elapsed
         self._started: datetime | None = None
         self._accounts: list[_Account] = []
         self._warned: set[BudgetKind] = set()
         self._unknown: CostUnknown | None = None
+        self.approved = {*approved}
+        """The sums, such as `spend:20`, beyond which a person lets the run go on."""
+        self.asked: dict[str, str] = {}
+        """The questions about sums: the items of a watch that reach one share its question."""
 
     @property
     def spent(self) -> Spending:

@@ -415,7 +415,12 @@ def _quota_used(state: RunState, event: QuotaUsed, at: datetime) -> RunState:
 def _waiting(state: RunState, event: WaitingStarted, at: datetime) -> RunState:
     until = event.until
     end = until.time if until.kind == "time" else until.deadline
-    wait = Wait(reason=until.kind, until=end or at, target=until_text(until))
+    wait = Wait(
+        reason=until.kind,
+        until=end or at,
+        has_end=end is not None,
+        target=until_text(until),
+    )
     return changed(state, tools=(), wait=wait)
 
 

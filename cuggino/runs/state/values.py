@@ -50,6 +50,8 @@ class Wait:
     """0 means no limit."""
     limit: str | None = None
     """The agent's name of the usage limit, such as `five_hour`."""
+    has_end: bool = True
+    """False for a wait for something outside of the run without a deadline."""
     target: str = ""
     """What is awaited outside of the run, such as "the CI of pull request 12"."""
 

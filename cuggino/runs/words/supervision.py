@@ -7,7 +7,15 @@ from functools import partial
 from typing import assert_never
 
 from cuggino import events as ev
-from cuggino.domain import BudgetLevel, cost_of, cost_unknown, money, until_text
+from cuggino.domain import (
+    BudgetLevel,
+    Decision,
+    approval_text,
+    cost_of,
+    cost_unknown,
+    money,
+    until_text,
+)
 from cuggino.runs.words.amounts import (
     countdown,
     format_duration,
@@ -16,6 +24,9 @@ from cuggino.runs.words.amounts import (
     format_tokens,
 )
 from cuggino.runs.words.base import Words, clip, counted, first_line, listed
+
+_LONGEST_APPROVAL = 100
+"""Lines of a plan that are shown."""
 
 
 def supervision_words(event: ev.SupervisionEvent) -> Words | None:
@@ -39,7 +50,12 @@ def supervision_words(event: ev.SupervisionEvent) -> Words | None:
         case ev.WaitingStarted():
             end = event.until.deadline
             limit = f", until {format_time(end)} at most" if end else ""
-            return Words("Wait", f"Waiting for {until_text(event.until)}{limit}", "caution")
+            text = f"Waiting for {until_text(event.until)}{limit}"
+            if isinstance(event.until, ev.PersonAnswers) and event.until.approves:
+                lines = event.until.question.strip().splitlines()
+                more = [Words("", line, "plain") for line in lines[2:] if line.strip()]
+                return Words("Wait", text, "caution", more=tuple(more[:_LONGEST_APPROVAL]))
+            return Words("Wait", text, "caution")
         case ev.WaitingEnded():
             return Words("Wait", _waited(event), "caution")
         case ev.WaitingRefused():
@@ -139,6 +155,11 @@ def _control(event: ev.ControlEvent) -> Words | None:
 
 def _waited(event: ev.WaitingEnded) -> str:
     after, what = format_duration(event.waited), until_text(event.until)
+    if isinstance(event.until, ev.PersonAnswers) and (kind := event.until.approves):
+        outcome, text = Decision.of(event)
+        verb = "Nobody approved" if outcome == "expired" else f"You {outcome}"
+        why = f": {clip(first_line(text), 300)}" if text and outcome != "approved" else ""
+        return f"{verb} {approval_text(kind)}, after {after}{why}"
     answer = f": {clip(first_line(event.answer), 300)}" if event.answer else ""
     match event.outcome:
         case "happened":
