@@ -6,6 +6,7 @@ import hashlib
 import re
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field, JsonValue
 
@@ -102,6 +103,13 @@ class Origins(ItemFiles[Origin]):
         if origin is not None:
             self._known[item] = (stamp, origin)
         return origin
+
+    def change(self, item: str, **fields: Any) -> Origin:
+        """Write these fields as `ItemFiles` does, and remember them."""
+        changed = super().change(item, **fields)
+        with storing("read an origin", path := self.file(item).path):
+            self._known[item] = (_stamp(path), changed)
+        return changed
 
     def readable(self, item: str) -> Origin | None:
         """Return the origin of the item; None without one that can be read."""
