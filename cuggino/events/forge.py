@@ -32,7 +32,10 @@ class WatchSourceFailed(WatchLoopEvent):
 
 
 class WatchForgeWaiting(WatchLoopEvent):
-    """A call to a forge failed and is retried: a rate limit, no connection, or no login."""
+    """A call to a forge failed and is retried: a rate limit, no connection, or no login.
+
+    Emitted by a watch, and by any run that waits for CI.
+    """
 
     forge: str
     """Its host and repository, such as `github.com/owner/repo`."""

@@ -24,6 +24,7 @@ from cuggino.loops import Companion
 from cuggino.operators import Flow, emit, flow, forward, on_loop, pause
 from cuggino.operators.mapcat import mapcat
 from cuggino.operators.merge_now import merge_now
+from cuggino.operators.repeat_on import repeat_on
 from cuggino.storage import Backlog, Origin, Origins, Workspace, imported_name, text_digest
 
 _Change: TypeAlias = Literal["new", "updated", "held", "released", "kept"]
@@ -60,30 +61,25 @@ def import_once(sources: Sequence[Source], workspace: Workspace) -> Observable[E
     def story() -> Flow[None]:
         importer = Importer(workspace)
         for source in sources:
-            yield from _look(importer, source, 0)
+            yield from _look(importer, source, source.every)
 
     return flow(story)
 
 
 def _polling(importer: Importer, source: Source) -> Observable[Event]:
-    def story() -> Flow[None]:
-        failures = 0
-        while True:
-            failures = yield from _look(importer, source, failures)
-            yield from pause(_wait(source, failures))
+    retries = Schedule.exponential(source.every).capped(max(source.every, _LONGEST_WAIT))
 
-    return flow(story)
+    def poll() -> Flow[None]:
+        for delay in retries.delays():
+            if not (yield from _look(importer, source, delay)):
+                return
+            yield from pause(delay)
 
-
-def _wait(source: Source, failures: int) -> float:
-    longest = max(source.every, _LONGEST_WAIT)
-    delay = Schedule.exponential(source.every).capped(longest).delay(max(failures - 1, 0))
-    assert delay is not None  # the schedule never ends
-    return delay
+    return flow(poll).pipe(repeat_on(Schedule.constant(source.every)))
 
 
-def _look(importer: Importer, source: Source, failures: int) -> Flow[int]:
-    """Poll the source once; return the number of consecutive failures."""
+def _look(importer: Importer, source: Source, retry_in: float) -> Flow[bool]:
+    """Poll the source once; return whether it failed, and is to be retried after the delay."""
     listed: list[SourceItem] = []
 
     def listing(_scheduler: object) -> Observable[object]:
@@ -111,17 +107,11 @@ def _look(importer: Importer, source: Source, failures: int) -> Flow[int]:
                 yield from pause(0)
     except StorageError as failure:
         error = error or failure
-    if error is None:
-        return 0
-    failures += 1
-    yield from emit(
-        WatchSourceFailed(
-            source=source.name,
-            message=_message(error),
-            retry_in=_wait(source, failures),
+    if error is not None:
+        yield from emit(
+            WatchSourceFailed(source=source.name, message=_message(error), retry_in=retry_in)
         )
-    )
-    return failures
+    return error is not None
 
 
 def _message(error: Exception) -> str:

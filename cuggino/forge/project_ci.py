@@ -6,17 +6,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from reactivex import Observable, defer, operators as ops
+from reactivex import Observable, defer
 
 from cuggino.config import PullRequestSettings
 from cuggino.errors import ConfigError, ForgeRefused
-from cuggino.events import CiDone
+from cuggino.events import CiDone, Event, WatchForgeWaiting
 from cuggino.forge.ci import Ci, ci_of
 from cuggino.forge.finding import forge_of, remote_url
 from cuggino.forge.model import Forge
 from cuggino.forge.programs import check_program
 from cuggino.git import Git, current_branch
 from cuggino.operators import Flow, ask, emit, flow
+from cuggino.operators.mapcat import mapcat
 
 _MOST_NAMED = 10
 
@@ -73,16 +74,20 @@ class ProjectCi:
 
         return flow(story)
 
-    def outcome(self, until: CiDone, cwd: Path) -> Observable[str]:
-        """Emit how the jobs have ended, once they have."""
+    def outcome(self, until: CiDone, cwd: Path) -> Observable[Event | str]:
+        """Emit how the jobs have ended, once they have; before that, outages of the forge."""
 
-        def polled(_scheduler: Any) -> Observable[Any]:
+        def polled(_scheduler: Any) -> Observable[Ci | WatchForgeWaiting]:
             of = until.pull_request if until.pull_request is not None else until.commit
             assert of is not None
             return ci_of(self._forge, of)
 
-        settled = ops.filter(lambda event: isinstance(event, Ci) and event.is_settled)
-        return defer(polled).pipe(settled, ops.map(_text))
+        def shown(one: Ci | WatchForgeWaiting) -> tuple[Event | str, ...]:
+            if isinstance(one, WatchForgeWaiting):
+                return (one,)
+            return (_text(one),) if one.is_settled else ()
+
+        return defer(polled).pipe(mapcat(shown))
 
 
 def _text(ci: Ci) -> str:

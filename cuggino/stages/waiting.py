@@ -36,6 +36,7 @@ from cuggino.events import (
 )
 from cuggino.folders import count_files, folder_changes, watch_file_count
 from cuggino.operators import Flow, ask, emit, flow, forward, interrupt_when, pause
+from cuggino.operators.mapcat import mapcat
 from cuggino.operators.merge_now import merge_now
 from cuggino.operators.repeat_on import repeat_on
 from cuggino.processes import ancestors, process_started
@@ -61,8 +62,8 @@ class Ci(Protocol):
     def found(self, until: CiDone, cwd: Path) -> Observable[CiDone]:
         """Emit what is awaited with its pull request or commit; errors: there is no such CI."""
 
-    def outcome(self, until: CiDone, cwd: Path) -> Observable[str]:
-        """Emit how the jobs have ended, once they have."""
+    def outcome(self, until: CiDone, cwd: Path) -> Observable[Event | str]:
+        """Emit how the jobs have ended, once they have; before that, events such as outages."""
 
 
 class NoCi:
@@ -72,7 +73,7 @@ class NoCi:
         """Fail: nobody knows it."""
         raise ConfigError("this project has no CI that can be asked")
 
-    def outcome(self, until: CiDone, cwd: Path) -> Observable[str]:
+    def outcome(self, until: CiDone, cwd: Path) -> Observable[Event | str]:
         """Emit nothing."""
         return empty()
 
@@ -216,13 +217,21 @@ def _wait(begun: WaitingStarted, place: WaitingPlace) -> Flow[None]:
     """Watch the source of a wait; the last event is its end."""
     until = begun.until
     yield from emit(begun)
-    source: Observable[Event | str] = _source(until, place).pipe(ops.take(1))
+    source = _source(until, place).pipe(ops.take_while(_is_event, inclusive=True))
     if until.deadline is not None:
         source = source.pipe(interrupt_when(_reached(until.deadline), begun))
-    found: Event | str | None
+    found: Event | str | None = None
+
+    def split(one: Event | str) -> tuple[Event, ...]:
+        nonlocal found
+        if isinstance(one, Event) and one is not begun:  # such as an outage of a forge
+            return (one,)
+        found = one
+        return ()
+
     problem = "its schedule is exhausted"
     try:
-        found = yield from ask(place.around(source))
+        yield from forward(place.around(source).pipe(mapcat(split)))
     except (BudgetExceeded, Interrupted):
         raise
     except (CugginoError, OSError) as error:
@@ -241,8 +250,12 @@ def _wait(begun: WaitingStarted, place: WaitingPlace) -> Flow[None]:
     yield from emit(ended)
 
 
-def _source(until: Until, place: WaitingPlace) -> Observable[str]:
-    """Return a stream whose first item is the answer."""
+def _is_event(one: Event | str) -> bool:
+    return isinstance(one, Event)
+
+
+def _source(until: Until, place: WaitingPlace) -> Observable[Any]:
+    """Return a stream whose first text is the answer."""
     match until:
         case FileExists(path=path):
             return _seen(place.folder / path, place)

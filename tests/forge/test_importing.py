@@ -401,11 +401,11 @@ def test_a_thousand_items(watch: Watch, tracker: Tracker, monkeypatch: Any) -> N
         tracker.has(str(number))
     assert len(watch.go(1)) == 1000
     calls: list[object] = []
-    for module, name in (
-        *(("storage.backlog", "write_atomic"), ("storage.backlog", "read_regular")),
-        *(("kept_files", "write_atomic"), ("kept_files", "read_model")),
+    for name in (
+        *("storage.backlog.write_atomic", "storage.backlog.read_regular"),
+        *("kept_files.write_atomic", "kept_files.read_model"),
     ):
-        monkeypatch.setattr(f"cuggino.{module}.{name}", lambda *given, **more: calls.append(given))
+        monkeypatch.setattr(f"cuggino.{name}", lambda *given, **more: calls.append(given))
     assert watch.go(120) == []
     assert calls == []
     assert tracker.looks == 3

@@ -10,7 +10,7 @@ import pytest
 
 from cuggino.config import PullRequestSettings
 from cuggino.errors import ConfigError, ForgeRefused, ForgeUnreachable
-from cuggino.events import CiDone, WaitingEnded
+from cuggino.events import CiDone, Event, WaitingEnded, WaitingStarted, WatchForgeWaiting
 from cuggino.forge import ProjectCi
 from cuggino.operators import flow
 from cuggino.stages import WaitingPlace, waiting
@@ -47,10 +47,14 @@ def ci_of(work: Proposed) -> ProjectCi:
 
 
 def awaited(work: Proposed, until: CiDone | None = None, seconds: float = 3600.0) -> WaitingEnded:
-    place = WaitingPlace(folder=work.project.root, ci=ci_of(work))
-    events: list[Any] = work.play(flow(lambda: waiting(until or CiDone(), place)), seconds)
-    (ended,) = [event for event in events if isinstance(event, WaitingEnded)]
+    *_, ended = events_of(work, until or CiDone(), seconds)
+    assert isinstance(ended, WaitingEnded)
     return ended
+
+
+def events_of(work: Proposed, until: CiDone, seconds: float = 3600.0) -> list[Event]:
+    place = WaitingPlace(folder=work.project.root, ci=ci_of(work))
+    return work.play(flow(lambda: waiting(until, place)), seconds)
 
 
 @pytest.mark.parametrize("state", ["passed", "failed"])
@@ -93,11 +97,16 @@ def test_without_a_pull_request(make: Make) -> None:
 
 
 def test_a_forge_that_is_down(make: Make) -> None:
-    """A forge that cannot be reached for a while is asked again; a refusal ends the wait."""
+    """An outage of the forge is reported and waited for; a refusal ends the wait."""
     work = make(CiRun(takes=60.0))
     pushed(work)
     work.forge.fail("pull_request", ForgeUnreachable("down"), times=7)
-    ended = awaited(work, CiDone(pull_request=1))
+    begun, *waits, ended = events_of(work, CiDone(pull_request=1))
+    assert isinstance(begun, WaitingStarted)
+    assert [5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0] == [
+        one.retry_in for one in waits if isinstance(one, WatchForgeWaiting)
+    ]
+    assert isinstance(ended, WaitingEnded)
     assert ("happened", True) == (ended.outcome, ended.answer.startswith("passed"))
     assert ended.waited > 60
     work.forge.fail("pull_request", ForgeRefused("gone", status=404))
