@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import wraps
@@ -14,7 +15,8 @@ from reactivex import Observable
 
 from cuggino.config import ForgeKind
 from cuggino.errors import ForgeRefused, ForgeUnreachable
-from cuggino.forge import Comment, Issue, Job, PullRequest, Remark
+from cuggino.forge import Comment, Issue, Job, PullRequest, Remark, ci_state
+from cuggino.forge.model import JobState
 from cuggino.operators import Flow, emit, flow, pause
 from cuggino.testing.clock import VirtualClock, seconds
 
@@ -42,13 +44,25 @@ class ForgeCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CiRun:
-    """The CI job of one pushed commit, which ends after some time."""
+    """The CI job of one pushed commit, which ends after some time; a pending one never does."""
 
-    state: Literal["passed", "failed", "skipped"] = "passed"
+    state: JobState = "passed"
     takes: float | str | timedelta = 60.0
     """Virtual time, such as 90 or `1m30s`."""
     log: str = ""
     name: str = "test"
+    is_required: bool = True
+    """False if a pull request is merged whatever its state is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssueChange:
+    """A change to an issue, for a server that shows the repository as a real forge does."""
+
+    kind: Literal["opened", "closed", "reopened", "labeled", "unlabeled", "retitled", "edited"]
+    by: str
+    at: datetime
+    label: str = ""
 
 
 @dataclass(slots=True)
@@ -73,10 +87,11 @@ class _Fault:
 
 
 @dataclass(slots=True)
-class _Repository:
-    """What all logins share."""
+class ForgeContents:
+    """The contents of a repository, which all logins share."""
 
     issues: dict[int, Issue] = field(default_factory=dict)
+    changes: dict[int, list[IssueChange]] = field(default_factory=dict)
     gone: dict[int, int] = field(default_factory=dict)
     """Issues that were deleted or transferred, with the HTTP status that reports it."""
     comments: dict[int, list[Comment]] = field(default_factory=dict)
@@ -84,8 +99,12 @@ class _Repository:
     titles: dict[int, str] = field(default_factory=dict)
     """The titles of pull requests."""
     pushed: dict[str, str] = field(default_factory=dict)
-    began: dict[tuple[int, str], tuple[datetime, tuple[CiRun, ...]]] = field(default_factory=dict)
-    """The start of CI for a head of a pull request, and its jobs."""
+    resolved: dict[int, list[Remark]] = field(default_factory=dict)
+    """The remarks on pull requests that no longer count."""
+    ci: dict[str, tuple[datetime, tuple[CiRun, ...]]] = field(default_factory=dict)
+    """The start of CI for a commit, and its jobs."""
+    jobs: dict[tuple[str, str], str] = field(default_factory=dict)
+    """The ids of jobs, by commit and name."""
     logs: dict[str, str] = field(default_factory=dict)
     calls: list[ForgeCall] = field(default_factory=list)
     faults: list[_Fault] = field(default_factory=list)
@@ -98,17 +117,8 @@ class _Repository:
 
 
 _READS = frozenset(
-    {
-        "viewer",
-        "default_branch",
-        "issues",
-        "issue",
-        "comments",
-        "find_pull_request",
-        "pull_request",
-        "jobs",
-        "log",
-    }
+    {"viewer", "default_branch", "issues", "issue", "comments"}
+    | {"find_pull_request", "pull_request", "jobs", "log"}
 )
 
 
@@ -201,9 +211,10 @@ class InMemoryForge:
         self.target = target
         self.requires_approval = False
         """True if a pull request is merged only after a person's `approves`."""
-        self._repository = _Repository(writers={name})
+        self.contents = ForgeContents(writers={name})
+        """The contents, as a server shows them."""
         self._ci = [run if isinstance(run, Sequence) else (run,) for run in ci]
-        self._heads = heads or self._repository.pushed.get
+        self._heads = heads or self.contents.pushed.get
         self._merge = merge or (lambda pull: f"merge-of-{pull.number}")
         self._conflicts = conflicts
         self._approved: set[int] = set()
@@ -212,7 +223,7 @@ class InMemoryForge:
         """Return the same repository, seen by another login; it has write access."""
         other = object.__new__(InMemoryForge)
         other.__dict__.update(self.__dict__, name=name)
-        self._repository.writers.add(name)
+        self.contents.writers.add(name)
         return other
 
     # -- what tests arrange
@@ -220,7 +231,7 @@ class InMemoryForge:
     @property
     def calls(self) -> list[ForgeCall]:
         """Return all calls so far, in order."""
-        return self._repository.calls
+        return self.contents.calls
 
     def writes(self, name: str | None = None, number: int | None = None) -> list[ForgeCall]:
         """Return the calls that change something; only those of a method, and about a number."""
@@ -254,7 +265,7 @@ class InMemoryForge:
         With `late` the call is carried out, and only its answer is lost.
         """
         fault = _Fault(name, number, error, times, late, self.clock.now, None)
-        self._repository.faults.append(fault)
+        self.contents.faults.append(fault)
 
     def outage(
         self,
@@ -265,21 +276,21 @@ class InMemoryForge:
         """Let all calls fail between two moments of the clock, by default as unreachable."""
         error = error or ForgeUnreachable("no connection")
         begin, end = self.clock.at(begins), self.clock.at(ends)
-        self._repository.faults.append(_Fault(None, None, error, 1_000_000, False, begin, end))
+        self.contents.faults.append(_Fault(None, None, error, 1_000_000, False, begin, end))
 
     def person(self, name: str, *, trusted: bool = True) -> ForgePerson:
         """Return a person; only a trusted one has write access."""
         if trusted:
-            self._repository.writers.add(name)
+            self.contents.writers.add(name)
         return ForgePerson(self, name)
 
     def issue_now(self, number: int) -> Issue:
         """Return an issue as it is, without a call."""
-        return self._repository.issues[number]
+        return self.contents.issues[number]
 
     def comments_now(self, number: int) -> list[Comment]:
         """Return the comments on an issue as they are, without a call."""
-        return list(self._repository.comments.get(number, ()))
+        return list(self.contents.comments.get(number, ()))
 
     def pull_now(self, number: int) -> PullRequest:
         """Return a pull request as it is, without a call."""
@@ -287,8 +298,8 @@ class InMemoryForge:
 
     def push(self, branch: str, commit: str) -> None:
         """Move a branch, unless `heads` reads real ones; CI begins where a pull request is open."""
-        self._repository.pushed[branch] = commit
-        for number in self._repository.pulls:
+        self.contents.pushed[branch] = commit
+        for number in self.contents.pulls:
             self._looked_at(number)
 
     # -- the calls
@@ -306,7 +317,7 @@ class InMemoryForge:
         """Emit the open issues with the label whose title contains the query."""
         return [
             issue
-            for _, issue in sorted(self._repository.issues.items())
+            for _, issue in sorted(self.contents.issues.items())
             if issue.is_open
             and (label is None or label in issue.labels)
             and (query is None or query in issue.title)
@@ -319,7 +330,7 @@ class InMemoryForge:
     @_call
     def comments(self, number: int) -> Iterable[Comment]:
         self._issue(number)
-        return [self._seen(one) for one in self._repository.comments.get(number, ())]
+        return [self._seen(one) for one in self.contents.comments.get(number, ())]
 
     @_call
     def add_comment(self, number: int, body: str) -> Iterable[Comment]:
@@ -337,15 +348,15 @@ class InMemoryForge:
     def change_labels(
         self, number: int, *, add: tuple[str, ...], remove: tuple[str, ...]
     ) -> Iterable[None]:
-        return self._change_labels(number, add, remove)
+        return self._change_labels(number, add, remove, self.name)
 
     @_call
     def close_issue(self, number: int) -> Iterable[None]:
-        return self._change_issue(number, is_open=False)
+        return self._change_issue(number, self.name, "closed", is_open=False)
 
     @_call
     def find_pull_request(self, branch: str) -> Iterable[PullRequest]:
-        pulls = self._repository.pulls
+        pulls = self.contents.pulls
         numbers = [number for number, pull in pulls.items() if pull.branch == branch]
         return [self._looked_at(number) for number in sorted(numbers)[-1:]]
 
@@ -354,13 +365,13 @@ class InMemoryForge:
         self, *, branch: str, target: str, title: str, body: str, draft: bool = False
     ) -> Iterable[PullRequest]:
         _fits(body)
-        for number, known in self._repository.pulls.items():
+        for number, known in self.contents.pulls.items():
             if known.branch == branch and known.state == "open":
                 return [self._looked_at(number)]
         head = self._heads(branch)
         if head is None:
             raise ForgeRefused(f"the branch {branch} does not exist", status=422)
-        number = self._repository.new("number")
+        number = self.contents.new("number")
         pull = PullRequest(
             number=number,
             url=f"{self.url}/pull/{number}",
@@ -371,16 +382,15 @@ class InMemoryForge:
             body=body,
             is_draft=draft,
         )
-        self._repository.pulls[number] = pull
-        self._repository.titles[number] = title
-        self._began(pull)
+        self.contents.pulls[number] = pull
+        self.contents.titles[number] = title
         return [self._looked_at(number)]
 
     @_call
     def edit_pull_request(self, number: int, *, title: str, body: str) -> Iterable[None]:
         _fits(body)
         self._change_pull(number, body=body)
-        self._repository.titles[number] = title
+        self.contents.titles[number] = title
         return ()
 
     @_call
@@ -390,12 +400,11 @@ class InMemoryForge:
     @_call
     def jobs(self, commit: str) -> Iterable[Job]:
         """Emit the jobs of a commit that has been the head of a pull request."""
-        began = self._repository.began
-        return [job for at in began if at[1] == commit for job in self._jobs(*at)]
+        return self._jobs(commit)
 
     @_call
     def log(self, job: Job) -> Iterable[str]:
-        return [self._repository.logs.get(job.id, "")[-65_536:]]
+        return [self.contents.logs.get(job.id, "")[-65_536:]]
 
     @_call
     def merge_when_allowed(self, number: int, *, head: str) -> Iterable[None]:
@@ -403,7 +412,9 @@ class InMemoryForge:
         pull = self._looked_at(number)
         if pull.head != head:
             raise ForgeRefused("the head was modified", status=409)
-        if pull.state != "open" or pull.is_draft:
+        if pull.state != "open":
+            return ()
+        if pull.is_draft:
             raise ForgeRefused("the pull request is not mergeable", status=405)
         self._change_pull(number, is_queued=True)
         self._looked_at(number)
@@ -417,20 +428,20 @@ class InMemoryForge:
         return f"https://{self.host}/{self.repo}"
 
     def _fault(self, name: str, number: int | None, *, late: bool) -> None:
-        for fault in self._repository.faults:
+        for fault in self.contents.faults:
             if fault.hits(name, number, self.clock.now, late=late):
                 fault.times -= 1
                 raise fault.error
 
     def _trusts(self, name: str) -> bool:
-        return name in self._repository.writers
+        return name in self.contents.writers
 
     def _issue(self, number: int) -> Issue:
-        if (status := self._repository.gone.get(number)) is not None:
+        if (status := self.contents.gone.get(number)) is not None:
             raise ForgeRefused(f"issue {number} was deleted", status=status)
-        if number not in self._repository.issues:
+        if number not in self.contents.issues:
             raise ForgeRefused(f"issue {number} is not found", status=404)
-        return self._repository.issues[number]
+        return self.contents.issues[number]
 
     def _seen(self, comment: Comment) -> Comment:
         return replace(comment, is_mine=comment.author == self.name)
@@ -438,7 +449,7 @@ class InMemoryForge:
     def _comment(self, number: int, body: str, author: str) -> Comment:
         issue = self._issue(number)
         _fits(body)
-        new = self._repository.new("comment")
+        new = self.contents.new("comment")
         comment = Comment(
             id=str(1000 + new),
             body=body,
@@ -448,12 +459,12 @@ class InMemoryForge:
             at=self.clock.now,
             url=f"{issue.url}#issuecomment-{1000 + new}",
         )
-        self._repository.comments.setdefault(number, []).append(comment)
+        self.contents.comments.setdefault(number, []).append(comment)
         return comment
 
     def _found(self, number: int, comment: str) -> tuple[list[Comment], int]:
         self._issue(number)
-        known = self._repository.comments.get(number, [])
+        known = self.contents.comments.get(number, [])
         for at, one in enumerate(known):
             if one.id == comment:
                 return known, at
@@ -467,31 +478,40 @@ class InMemoryForge:
         return self._seen(known[at])
 
     def _delete(self, number: int, comment: str) -> Iterable[None]:
-        known, at = self._found(number, comment)
-        del known[at]
+        with suppress(ForgeRefused):  # gone already
+            known, at = self._found(number, comment)
+            del known[at]
         return ()
 
-    def _change_issue(self, number: int, **fields: Any) -> Iterable[None]:
-        self._repository.issues[number] = replace(self._issue(number), **fields)
+    def _change_issue(
+        self, number: int, by: str, *kinds: Any, label: str = "", **fields: Any
+    ) -> Iterable[None]:
+        self.contents.issues[number] = replace(self._issue(number), **fields)
+        changes = self.contents.changes.setdefault(number, [])
+        for kind in kinds:
+            changes.append(IssueChange(kind=kind, by=by, at=self.clock.now, label=label))
         return ()
 
     def _change_labels(
-        self, number: int, add: Iterable[str], remove: Iterable[str]
+        self, number: int, add: Iterable[str], remove: Iterable[str], by: str
     ) -> Iterable[None]:
-        without = set(remove)
-        labels = dict.fromkeys([*self._issue(number).labels, *add])
-        return self._change_issue(number, labels=tuple(n for n in labels if n not in without))
+        for label in remove:
+            labels = self._issue(number).labels
+            if label in labels:
+                rest = tuple(name for name in labels if name != label)
+                self._change_issue(number, by, "unlabeled", label=label, labels=rest)
+        for label in add:
+            more = tuple(dict.fromkeys([*self._issue(number).labels, label]))
+            self._change_issue(number, by, "labeled", label=label, labels=more)
+        return ()
 
     def _change_pull(self, number: int, **fields: Any) -> None:
-        self._repository.pulls[number] = replace(self._pull(number), **fields)
+        self.contents.pulls[number] = replace(self._pull(number), **fields)
 
     def _pull(self, number: int) -> PullRequest:
-        if number not in self._repository.pulls:
+        if number not in self.contents.pulls:
             raise ForgeRefused(f"pull request {number} is not found", status=404)
-        return self._repository.pulls[number]
-
-    def _remark(self, number: int, remark: Remark) -> None:
-        self._change_pull(number, remarks=(*self._looked_at(number).remarks, remark))
+        return self.contents.pulls[number]
 
     def _began(self, pull: PullRequest) -> None:
         """Let CI begin with the head."""
@@ -500,7 +520,7 @@ class InMemoryForge:
             first, *rest = self._ci
             self._ci[:] = rest or [first]
             runs = tuple(first)
-        self._repository.began[pull.number, pull.head] = self.clock.now, runs
+        self.contents.ci[pull.head] = self.clock.now, runs
         for run in runs:
             self.at(self.clock.elapsed + seconds(run.takes), lambda: self._looked_at(pull.number))
 
@@ -514,40 +534,37 @@ class InMemoryForge:
             pull = replace(pull, state="closed")
         elif head != pull.head:
             pull = replace(pull, head=head, is_queued=False)
-            if (number, head) not in self._repository.began:
-                self._began(pull)
         if pull.state == "open":
-            pull = replace(
-                pull, jobs=self._jobs(number, pull.head), conflicts=self._conflicts(pull)
-            )
-        self._repository.pulls[number] = pull
+            if pull.head not in self.contents.ci:
+                self._began(pull)
+            pull = replace(pull, jobs=self._jobs(pull.head), conflicts=self._conflicts(pull))
+        self.contents.pulls[number] = pull
         if pull.is_queued and pull.state == "open" and self._allows(pull):
             self._merged(pull)
-        return self._repository.pulls[number]
+        return self.contents.pulls[number]
 
     def _allows(self, pull: PullRequest) -> bool:
         approved = not self.requires_approval or pull.number in self._approved
-        return approved and pull.checks in ("passed", "none") and not pull.conflicts
+        _, runs = self.contents.ci.get(pull.head, (None, ()))
+        required = {run.name for run in runs if run.is_required}
+        checks = ci_state(job for job in pull.jobs if job.name in required)
+        return approved and checks in ("passed", "none") and not pull.conflicts
 
     def _merged(self, pull: PullRequest) -> None:
         commit = self._merge(pull)
         self._change_pull(pull.number, state="merged", merged_as=commit, is_queued=False)
 
-    def _jobs(self, number: int, head: str) -> tuple[Job, ...]:
-        began, runs = self._repository.began[number, head]
+    def _jobs(self, commit: str) -> tuple[Job, ...]:
+        began, runs = self.contents.ci.get(commit, (self.clock.now, ()))
         jobs = []
-        for at, run in enumerate(runs):
+        for run in runs:
             ended = self.clock.now >= began + timedelta(seconds=seconds(run.takes))
-            id = f"{number}-{head}-{at}"
-            self._repository.logs[id] = run.log
-            jobs.append(
-                Job(
-                    id=id,
-                    name=run.name,
-                    state=run.state if ended else "pending",
-                    url=f"{self.url}/actions/runs/{id}",
-                )
-            )
+            ids = self.contents.jobs
+            id = ids.setdefault((commit, run.name), str(1000 + len(ids)))
+            self.contents.logs[id] = run.log
+            state = run.state if ended else "pending"
+            url = f"{self.url}/actions/runs/{id}"
+            jobs.append(Job(id=id, name=run.name, state=state, url=url))
         return tuple(jobs)
 
 
@@ -575,49 +592,46 @@ class ForgePerson:
             url=f"{forge.url}/issues/{number}",
             author=self.name,
             is_trusted=forge._trusts(self.name),
-            labels=tuple(labels),
         )
-        forge._repository.issues[number] = issue
-        forge._repository.ids["number"] = max(forge._repository.ids["number"], number)
+        forge.contents.issues[number] = issue
+        forge._change_issue(number, self.name, "opened")
+        forge._change_labels(number, labels, (), self.name)
+        forge.contents.ids["number"] = max(forge.contents.ids["number"], number)
         return issue
 
     def labels(self, number: int, *names: str) -> None:
-        """Add labels; a trusted person thereby vouches for the issue."""
-        issue = self.forge._issue(number)
-        self.forge._change_labels(number, names, ())
-        trusted = issue.is_trusted or self.forge._trusts(self.name)
-        self.forge._change_issue(number, is_trusted=trusted)
+        """Add labels; a trusted person thereby vouches for the issue and its edits so far."""
+        self.forge._change_labels(number, names, (), self.name)
+        if self.forge._trusts(self.name):
+            self.forge._change_issue(number, self.name, is_trusted=True, edit_is_trusted=True)
 
     def unlabels(self, number: int, *names: str) -> None:
         """Remove labels."""
-        self.forge._change_labels(number, (), names)
+        self.forge._change_labels(number, (), names, self.name)
 
     def edits(self, number: int, *, title: str | None = None, body: str | None = None) -> None:
         """Edit an issue."""
-        issue = self.forge._issue(number)
-        self.forge._change_issue(
-            number,
-            title=issue.title if title is None else title,
-            body=issue.body if body is None else body,
-            edited_by=self.name,
-            edit_is_trusted=self.forge._trusts(self.name),
-        )
+        trusted = self.forge._trusts(self.name)
+        for kind, name, text in (("retitled", "title", title), ("edited", "body", body)):
+            if text is not None:
+                fields: dict[str, Any] = {name: text, "edit_is_trusted": trusted}
+                self.forge._change_issue(number, self.name, kind, edited_by=self.name, **fields)
 
     def closes(self, number: int) -> None:
         """Close an issue."""
-        self.forge._change_issue(number, is_open=False)
+        self.forge._change_issue(number, self.name, "closed", is_open=False)
 
     def reopens(self, number: int) -> None:
         """Reopen an issue."""
-        self.forge._change_issue(number, is_open=True)
+        self.forge._change_issue(number, self.name, "reopened", is_open=True)
 
     def deletes(self, number: int) -> None:
         """Delete an issue."""
-        self.forge._repository.gone[number] = 410
+        self.forge.contents.gone[number] = 410
 
     def transfers(self, number: int) -> None:
         """Move an issue to another repository."""
-        self.forge._repository.gone[number] = 404
+        self.forge.contents.gone[number] = 404
 
     def comments(self, number: int, body: str) -> Comment:
         """Comment on an issue."""
@@ -639,23 +653,30 @@ class ForgePerson:
         asks_for_changes: bool = True,
         path: str = "",
         line: int | None = None,
-    ) -> None:
+    ) -> Remark:
         """Review a pull request, or comment on a line of it."""
         forge = self.forge
-        forge._remark(
-            number,
-            Remark(
-                id=f"r{forge._repository.new('remark')}",
-                author=self.name,
-                is_mine=self.name == forge.name,
-                is_trusted=forge._trusts(self.name),
-                body=body,
-                at=forge.clock.now,
-                asks_for_changes=asks_for_changes,
-                path=path,
-                line=line,
-            ),
+        remark = Remark(
+            id=str(5000 + forge.contents.new("remark")),
+            author=self.name,
+            is_mine=self.name == forge.name,
+            is_trusted=forge._trusts(self.name),
+            body=body,
+            at=forge.clock.now,
+            asks_for_changes=asks_for_changes,
+            path=path,
+            line=line,
         )
+        forge._change_pull(number, remarks=(*forge._looked_at(number).remarks, remark))
+        return remark
+
+    def resolves(self, number: int, remark: Remark) -> None:
+        """Resolve a remark on a pull request, which no longer counts."""
+        pull = self.forge._pull(number)
+        self.forge._change_pull(
+            number, remarks=tuple(one for one in pull.remarks if one.id != remark.id)
+        )
+        self.forge.contents.resolved.setdefault(number, []).append(remark)
 
     def approves(self, number: int) -> None:
         """Approve a pull request."""

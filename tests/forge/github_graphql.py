@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reactivex import operators as ops
 
-from tests.forge.state import ME, IssueState, JobOf, Note, PullState, State
+from cuggino.forge import Issue, Job, PullRequest, Remark
+from tests.forge.state import ME, State
 from tests.real_program import install, required
 
 SCHEMA_VERSION = "15.26.1"
+_LONG_AGO = "2026-11-01T00:00:00Z"
 
 _CONCLUSIONS = {"passed": "SUCCESS", "failed": "FAILURE", "skipped": "SKIPPED", "pending": None}
 
@@ -85,13 +88,13 @@ class GitHubGraphQL:
         def issues(labels: Sequence[str] | None = None, **arguments: Any) -> dict[str, Any]:
             found = [
                 issue
-                for issue in state.issues.values()
+                for issue in state.contents.issues.values()
                 if issue.is_open and (labels is None or set(labels) & set(issue.labels))
             ]
             return _connection(list(map(self._issue, found)), **arguments)
 
         def pulls(headRefName: str, **arguments: Any) -> dict[str, Any]:  # noqa: N803
-            found = [pull for pull in state.pulls.values() if pull.branch == headRefName]
+            found = [pull for pull in state.pulls() if pull.branch == headRefName]
             return _connection(list(map(self._pull, reversed(found))), **arguments)
 
         return {
@@ -99,9 +102,9 @@ class GitHubGraphQL:
             "autoMergeAllowed": state.allows_auto_merge,
             "issues": issues,
             "pullRequests": pulls,
-            "issue": lambda number: self._issue(_known(state.issues, number, "an Issue")),
+            "issue": lambda number: self._issue(_known(state.contents.issues, number, "an Issue")),
             "object": self._commit,
-            "pullRequest": lambda number: self._pull(_known(state.pulls, number, "a PullRequest")),
+            "pullRequest": self._pull_request,
         }
 
     def _search(self, query: str, **arguments: Any) -> dict[str, Any]:
@@ -109,22 +112,23 @@ class GitHubGraphQL:
         words = [word.lower() for word in query.split() if ":" not in word]
         found = [
             self._issue(issue)
-            for issue in self._state.issues.values()
+            for issue in self._state.contents.issues.values()
             if issue.is_open and all(word in issue.title.lower() for word in words)
         ]
         return {**_connection(found, **arguments), "issueCount": self._state.found or len(found)}
 
-    def _issue(self, issue: IssueState) -> dict[str, Any]:
-        edits = [change for change in issue.changes if change.kind == "edited"]
+    def _issue(self, issue: Issue) -> dict[str, Any]:
+        changes = self._state.contents.changes[issue.number]
+        edits = [change for change in changes if change.kind == "edited"]
         kinds = {"labeled": "LabeledEvent", "retitled": "RenamedTitleEvent"}
         events = [
             {
                 "__typename": kinds[change.kind],
-                "createdAt": change.at,
+                "createdAt": change.at.isoformat(),
                 "actor": self._person(change.by),
                 "label": {"name": change.label},
             }
-            for change in issue.changes
+            for change in changes
             if change.kind in kinds
         ]
         return {
@@ -133,59 +137,86 @@ class GitHubGraphQL:
             "number": issue.number,
             "title": issue.title,
             "body": issue.body,
-            "url": f"{self._state.url}/{self._state.repo}/issues/{issue.number}",
+            "url": issue.url,
             "state": "OPEN" if issue.is_open else "CLOSED",
-            "lastEditedAt": edits[-1].at if edits else None,
+            "lastEditedAt": edits[-1].at.isoformat() if edits else None,
             "editor": self._person(edits[-1].by) if edits else None,
             "labels": _of([{"name": label} for label in issue.labels]),
             "timelineItems": _of(events),
             "repository": {"nameWithOwner": self._state.repo},
         }
 
-    def _pull(self, pull: PullState) -> dict[str, Any]:
+    def _pull_request(self, number: int) -> dict[str, Any]:
+        _known(self._state.contents.pulls, number, "a PullRequest")
+        return self._pull(self._state.pull_now(number))
+
+    def _pull(self, pull: PullRequest) -> dict[str, Any]:
         state = self._state
-        head = state.head_of(pull)
         merging = "CLEAN" if state.is_ready(pull) else "BLOCKED"
-        optional = {job.state for job in state.jobs_of(pull) if not job.is_required}
         if merging == "CLEAN" and state.is_strict and state.is_behind(pull):
             merging = "BEHIND"
-        if merging == "CLEAN" and optional & {"pending", "failed"}:
+        if merging == "CLEAN" and pull.checks in ("pending", "failed"):  # of optional jobs
             merging = "UNSTABLE"
-        mergeable = "CONFLICTING" if state.conflicts(pull) else "MERGEABLE"
+        is_reviewed = {one.id: one.asks_for_changes and not one.path for one in pull.remarks}
+        resolved = state.contents.resolved.get(pull.number, [])
         return {
             "__typename": "PullRequest",
             "id": f"PR_{pull.number}",
             "number": pull.number,
-            "url": f"{state.url}/{state.repo}/pull/{pull.number}",
+            "url": pull.url,
             "state": pull.state.upper(),
             "headRefName": pull.branch,
-            "headRefOid": head,
+            "headRefOid": pull.head,
             "baseRefName": pull.target,
             "body": pull.body,
             "isDraft": pull.is_draft,
-            "isCrossRepository": pull.is_of_fork,
-            "mergeable": mergeable if pull.state == "open" else "UNKNOWN",
+            "isCrossRepository": pull.number in state.forks,
+            "mergeable": "CONFLICTING" if pull.conflicts else "MERGEABLE",
             "mergeStateStatus": merging,
             "isInMergeQueue": pull.is_queued and state.has_queue,
             "isMergeQueueEnabled": state.has_queue,
-            "autoMergeRequest": {"enabledAt": pull.at} if pull.is_queued else None,
+            "autoMergeRequest": {"enabledAt": _LONG_AGO} if pull.is_queued else None,
             "mergeCommit": {"oid": pull.merged_as} if pull.merged_as else None,
-            "commits": _of([{"commit": self._checked(head, state.jobs_of(pull))}]),
-            "comments": _of([self._note(note, "IssueComment") for note in pull.comments]),
-            "reviews": _of([self._note(note, "PullRequestReview") for note in pull.reviews]),
-            "reviewThreads": _of([self._thread(note) for note in pull.threads]),
+            "commits": _of([{"commit": self._checked(pull.head, pull.jobs)}]),
+            "comments": _of(
+                [
+                    self._note(one, "IssueComment")
+                    for one in pull.remarks
+                    if not (one.path or is_reviewed[one.id])
+                ]
+            ),
+            "reviews": _of(
+                [
+                    self._note(one, "PullRequestReview")
+                    for one in pull.remarks
+                    if is_reviewed[one.id]
+                ]
+            ),
+            "reviewThreads": _of(
+                [
+                    {
+                        "isResolved": one in resolved,
+                        "path": one.path,
+                        "line": one.line,
+                        "comments": _of([self._note(one, "PullRequestReviewComment")]),
+                    }
+                    for one in (*pull.remarks, *resolved)
+                    if one.path
+                ]
+            ),
         }
 
     def _commit(self, expression: str) -> dict[str, Any] | None:
         if not self._state.has_commit(expression):
             return None
-        return self._checked(expression, self._state.jobs.get(expression, []))
+        jobs = self._state.does(self._state.jobs(expression).pipe(ops.to_list()))
+        return self._checked(expression, jobs)
 
-    def _checked(self, commit: str, jobs: list[JobOf]) -> dict[str, Any]:
+    def _checked(self, commit: str, jobs: Sequence[Job]) -> dict[str, Any]:
         rollup = {"contexts": _of([self._check(job) for job in jobs])} if jobs else None
         return {"__typename": "Commit", "oid": commit, "statusCheckRollup": rollup}
 
-    def _check(self, job: JobOf) -> dict[str, Any]:
+    def _check(self, job: Job) -> dict[str, Any]:
         if job.name.startswith("status:"):
             states = {"passed": "SUCCESS", "failed": "FAILURE"}
             return {
@@ -196,29 +227,21 @@ class GitHubGraphQL:
             }
         return {
             "__typename": "CheckRun",
-            "databaseId": job.id,
+            "databaseId": int(job.id),
             "name": job.name,
             "status": "IN_PROGRESS" if job.state == "pending" else "COMPLETED",
             "conclusion": _CONCLUSIONS[job.state],
-            "detailsUrl": f"{self._state.url}/{self._state.repo}/actions/runs/1/job/{job.id}",
+            "detailsUrl": job.url,
         }
 
-    def _note(self, note: Note, kind: str) -> dict[str, Any]:
+    def _note(self, note: Remark, kind: str) -> dict[str, Any]:
         return {
             **self._written(note.author),
             "__typename": kind,
             "id": f"N_{note.id}",
             "body": note.body,
-            "createdAt": note.at,
-            "state": note.verdict or None,
-        }
-
-    def _thread(self, note: Note) -> dict[str, Any]:
-        return {
-            "isResolved": note.is_resolved,
-            "path": note.path,
-            "line": note.line,
-            "comments": _of([self._note(note, "PullRequestReviewComment")]),
+            "createdAt": note.at.isoformat(),
+            "state": "CHANGES_REQUESTED",
         }
 
     def _written(self, login: str) -> dict[str, Any]:
@@ -232,27 +255,21 @@ class GitHubGraphQL:
         return {"__typename": "User", "login": login} if login else None
 
     def _enable_auto_merge(self, input: dict[str, Any]) -> dict[str, Any]:
-        pull = self._of_input(input)
         if not self._state.allows_auto_merge:
             raise PermissionError("Auto merge is not allowed for this repository")
-        if self._state.is_ready(pull):
+        if self._state.is_ready(self._of_input(input)):
             raise ValueError("Pull request Pull request is in clean status")
-        pull.is_queued = True
-        return {"clientMutationId": None}
+        return self._enqueue(input)
 
     def _enqueue(self, input: dict[str, Any]) -> dict[str, Any]:
         pull = self._of_input(input)
-        if not self._state.is_ready(pull):
-            raise ValueError("Pull request is not mergeable")
-        pull.is_queued = True
+        self._state.does(self._state.merge_when_allowed(pull.number, head=input["expectedHeadOid"]))
         return {"clientMutationId": None}
 
-    def _of_input(self, input: dict[str, Any]) -> PullState:
-        pull = _known(self._state.pulls, int(input["pullRequestId"].removeprefix("PR_")), "a node")
-        if self._state.head_of(pull) != input["expectedHeadOid"]:
-            raise ValueError("Head branch was modified. Review and try the merge again.")
-        assert isinstance(pull, PullState)
-        return pull
+    def _of_input(self, input: dict[str, Any]) -> PullRequest:
+        number = int(input["pullRequestId"].removeprefix("PR_"))
+        _known(self._state.contents.pulls, number, "a node")
+        return self._state.pull_now(number)
 
 
 def _resolve(source: Any, info: Any, **arguments: Any) -> Any:

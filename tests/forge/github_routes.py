@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from cuggino.forge import Comment
 from tests.forge.github_graphql import GitHubGraphQL
-from tests.forge.state import Note, State
-from tests.forge.wire import NOT_FOUND, Reply, Request, Route, paged, routed
+from tests.forge.state import State
+from tests.forge.wire import NOT_FOUND, Reply, Request, Route, log_of, paged, routed
 
 _PERMISSIONS = {"OWNER": "admin", "MEMBER": "write", "COLLABORATOR": "write"}
-_LONGEST = 65_536
 
 
 class GitHubRoutes:
@@ -54,104 +54,99 @@ class GitHubRoutes:
             return None
         place = request.path.replace(f"/repos/{old}", f"/repos/{self._state.repo}", 1)
         status = 301 if request.method == "GET" else 307
-        return Reply(
-            status, {"message": "Moved Permanently"}, {"Location": self._state.url + place}
-        )
+        return Reply(status, {"message": "Moved Permanently"}, {"Location": request.server + place})
 
     def _repository(self, request: Request) -> Reply:
         return Reply(200, {"full_name": self._state.repo, "default_branch": "main"})
 
     def _comments(self, request: Request, number: str) -> Reply:
-        place = self._state.issues.get(int(number)) or self._state.pulls[int(number)]
-        notes = [self._shown(note, int(number)) for note in place.comments]
-        return paged(notes, request, self._state.url)
+        notes = [self._shown(note) for note in self._state.comments_now(int(number))]
+        return paged(notes, request)
 
     def _comment(self, request: Request, number: str) -> Reply:
-        body = request.value["body"]
-        if int(number) not in {**self._state.issues, **self._state.pulls}:
-            return NOT_FOUND
-        if len(body) > _LONGEST:
-            return self._invalid("body is too long (maximum is 65536 characters)")
-        note = self._state.comment(int(number), body, by="cuggino-bot")
-        return Reply(201, self._shown(note, int(number)))
+        adding = self._state.add_comment(int(number), request.value["body"])
+        return Reply(201, self._shown(self._state.does(adding)))
 
     def _edit_comment(self, request: Request, id: str) -> Reply:
-        note = self._state.note(int(id))
-        note.body = request.value["body"]
-        return Reply(200, self._shown(note, 0))
+        editing = self._state.edit_comment(self._issue_of(id), id, request.value["body"])
+        return Reply(200, self._shown(self._state.does(editing)))
 
     def _delete_comment(self, request: Request, id: str) -> Reply:
-        note = self._state.note(int(id))
-        self._state.delete_note(note)
+        self._state.does(self._state.delete_comment(self._issue_of(id), id))
         return Reply(204)
 
+    def _issue_of(self, comment: str) -> int:
+        comments = self._state.contents.comments
+        numbers = {one.id: number for number, notes in comments.items() for one in notes}
+        return numbers[comment]
+
     def _label(self, request: Request, number: str) -> Reply:
-        for label in request.value["labels"]:
-            self._state.label(int(number), label, by="cuggino-bot")
-        return Reply(200, [])
+        return self._labels(number, add=tuple(request.value["labels"]), remove=())
 
     def _unlabel(self, request: Request, number: str, label: str) -> Reply:
-        if label not in self._state.issues[int(number)].labels:
+        if label not in self._state.issue_now(int(number)).labels:
             return Reply(404, {"message": "Label does not exist"})
-        self._state.unlabel(int(number), label, by="cuggino-bot")
+        return self._labels(number, add=(), remove=(label,))
+
+    def _labels(self, number: str, *, add: tuple[str, ...], remove: tuple[str, ...]) -> Reply:
+        self._state.does(self._state.change_labels(int(number), add=add, remove=remove))
         return Reply(200, [])
 
     def _edit_issue(self, request: Request, number: str) -> Reply:
         if request.value["state"] == "closed":
-            self._state.close_issue(int(number), by="cuggino-bot")
+            self._state.does(self._state.close_issue(int(number)))
         return Reply(200, {"number": int(number)})
 
     def _open_pull(self, request: Request) -> Reply:
         wanted, state = request.value, self._state
         branch, target = wanted["head"], wanted["base"]
-        if state.head(branch) is None or state.head(target) is None:
-            return self._invalid("head is invalid")
-        if state.of_branch(branch) is not None:
-            return self._invalid(f"A pull request already exists for o:{branch}.")
         if state.head(branch) == state.head(target):
             return self._invalid(f"No commits between {target} and {branch}")
-        pull = state.open_pull(
-            branch, target, wanted["title"], wanted["body"], draft=wanted.get("draft", False)
+        known = state.does(state.find_pull_request(branch))
+        if known is not None and known.state == "open":
+            return self._invalid(f"A pull request already exists for o:{branch}.")
+        opening = state.open_pull_request(
+            branch=branch,
+            target=target,
+            title=wanted["title"],
+            body=wanted["body"],
+            draft=wanted.get("draft", False),
         )
-        return Reply(201, {"number": pull.number})
+        return Reply(201, {"number": state.does(opening).number})
 
     def _edit_pull(self, request: Request, number: str) -> Reply:
-        pull = self._state.pulls[int(number)]
-        pull.title = request.value.get("title", pull.title)
-        pull.body = request.value.get("body", pull.body)
-        return Reply(200, {"number": pull.number})
+        self._state.does(self._state.edit_pull_request(int(number), **request.value))
+        return Reply(200, {"number": int(number)})
 
     def _merge(self, request: Request, number: str) -> Reply:
-        pull = self._state.pulls[int(number)]
-        if self._state.head_of(pull) != request.value["sha"]:
-            return Reply(409, {"message": "Head branch was modified. Review and try again."})
-        if not self._state.is_ready(pull):
+        state = self._state
+        if not state.is_ready(state.pull_now(int(number))):
             return Reply(405, {"message": "Pull Request is not mergeable"})
-        self._state.merge(pull.number)
-        return Reply(200, {"sha": pull.merged_as, "merged": True})
+        state.does(state.merge_when_allowed(int(number), head=request.value["sha"]))
+        return Reply(200, {"sha": state.pull_now(int(number)).merged_as, "merged": True})
 
     def _update(self, request: Request, number: str) -> Reply:
-        pull = self._state.pulls[int(number)]
-        if self._state.head_of(pull) != request.value["expected_head_sha"]:
+        pull = self._state.pull_now(int(number))
+        if pull.head != request.value["expected_head_sha"]:
             return self._invalid("expected head sha didn't match current head ref.")
-        self._state.update_branch(pull.number)
+        self._state.merged(pull.branch, pull.target, f"Merge {pull.target}")
         return Reply(202, {"message": "Updating pull request branch."})
 
     def _log(self, request: Request, id: str) -> Reply:
-        return Reply(200, self._state.log(int(id)))
+        return log_of(self._state, id)
 
     def _permission(self, request: Request, login: str) -> Reply:
         association = self._state.people[login]
         return Reply(200, {"permission": _PERMISSIONS.get(association, "read")})
 
-    def _shown(self, note: Note, number: int) -> dict[str, Any]:
+    def _shown(self, note: Comment) -> dict[str, Any]:
         return {
-            "id": note.id,
+            "id": int(note.id),
             "body": note.body,
             "user": {"login": note.author},
             "author_association": self._state.people.get(note.author, "NONE"),
-            "created_at": note.at,
-            "html_url": f"{self._state.url}/o/r/issues/{number}#issuecomment-{note.id}",
+            "created_at": note.at.isoformat(),
+            "html_url": note.url,
         }
 
     def _invalid(self, message: str) -> Reply:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from cuggino.config import PullRequestSettings
 from cuggino.events import Event, WatchCandidate, WatchProposed
-from cuggino.forge import PullRequest, PullRequests, pull_requests
+from cuggino.forge import PullRequests, pull_requests
 from cuggino.stages.slots import Gate
 from cuggino.storage import Proposals, Workspace
-from cuggino.testing import CiRun, InMemoryForge, VirtualClock
+from cuggino.testing import CiRun, VirtualClock
+from tests.forge.state import RemoteForge
 from tests.git_project import commit_at
 from tests.stages.slots.landings import Landings
 
@@ -27,13 +27,7 @@ class Proposed(Landings):
         self.remote, self.person = root / "remote.git", root / "person"
         super().__init__(root)
         self.clock = VirtualClock()
-        self.forge = InMemoryForge(
-            self.clock,
-            ci=ci,
-            heads=self.remote_head,
-            merge=self._merged,
-            conflicts=self._conflicts,
-        )
+        self.forge = RemoteForge(self.clock, self.remote, ci=ci)
         self.workspace = Workspace(self.project.root)
         self.workspace.open()
         self.proposals = Proposals(self.workspace)
@@ -114,23 +108,6 @@ class Proposed(Landings):
     def files_of(self, branch: str) -> list[str]:
         """Return the files of a branch of the remote."""
         return self.git("ls-tree", "-r", "--name-only", branch, cwd=self.remote).split()
-
-    def _merged(self, pull: PullRequest) -> str:
-        there = self.person
-        self.git("fetch", "--quiet", "origin", cwd=there)
-        self.git("checkout", "--quiet", "--force", "--detach", f"origin/{pull.target}", cwd=there)
-        self.git("merge", "--quiet", "--no-ff", "--no-edit", pull.head, cwd=there)
-        self.git("push", "--quiet", "origin", f"HEAD:refs/heads/{pull.target}", cwd=there)
-        return self.git("rev-parse", "HEAD", cwd=there)
-
-    def _conflicts(self, pull: PullRequest) -> bool:
-        ran = subprocess.run(
-            ["git", "merge-tree", "--write-tree", pull.target, pull.head],
-            cwd=self.remote,
-            capture_output=True,
-            check=False,
-        )
-        return ran.returncode == 1
 
 
 def states(happened: list[Event]) -> list[str]:

@@ -1,7 +1,7 @@
 """A forge on loopback, with TLS by its own certificate and pushes by `git http-backend`.
 
     with ForgeServer("github", folder) as server:
-        server.state.open_issue("Add a page", labels=("agent",))
+        server.state.opens("Add a page", labels=("agent",))
         forge = GitHub("o/r", host=server.host, api=Api("github", server.host, env=server.env))
 
 `server.fault(...)` makes the next requests fail.
@@ -14,7 +14,7 @@ import os
 import ssl
 import subprocess
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,6 +24,7 @@ from typing import Any, Self
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from cuggino.config import ForgeKind
+from cuggino.testing import CiRun
 from tests.forge.github_routes import GitHubRoutes
 from tests.forge.gitlab_routes import GitLabRoutes
 from tests.forge.state import State
@@ -57,17 +58,14 @@ class Served:
 class ForgeServer:
     """A GitHub or GitLab with one repository, `o/r`, whose branch `main` has one commit."""
 
-    def __init__(self, kind: ForgeKind, folder: Path) -> None:
+    def __init__(self, kind: ForgeKind, folder: Path, *, ci: Sequence[CiRun] = ()) -> None:
         self.kind = kind
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        bare = folder / "git" / "o" / "r.git"
-        self.state = State(bare)
         self.requests: list[Served] = []
         self.accepts_login = True
         self._faults: list[Fault] = []
         self._closing = threading.Event()
-        self._make_repository(bare)
         self._certificate = folder / "certificate.pem"
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
@@ -77,7 +75,7 @@ class ForgeServer:
             self._server.socket, server_side=True, do_handshake_on_connect=False
         )
         self.host = f"localhost:{self._server.server_address[1]}"
-        self.state.url = f"https://{self.host}"
+        self.state = State(folder / "git" / "o" / "r.git", self.host, ci=ci)
         routes = GitHubRoutes(self.state) if kind == "github" else GitLabRoutes(self.state)
         self._answer = routes.answer
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
@@ -172,19 +170,7 @@ class ForgeServer:
         if not (self.accepts_login and "secret-token" in token):
             return Reply(401, {"message": "Bad credentials"})
         with self.state.lock:
-            self.state.merge_queued()
             return self._answer(request)
-
-    def _make_repository(self, bare: Path) -> None:
-        bare.mkdir(parents=True)
-        state = self.state
-        state.git("init", "-q", "--bare", "-b", "main")
-        state.git("config", "http.receivepack", "true")
-        empty = subprocess.run(
-            ["git", "mktree"], cwd=bare, input=b"", capture_output=True, check=True
-        )
-        tree = empty.stdout.decode().strip()
-        state.git("update-ref", "refs/heads/main", state.git("commit-tree", tree, "-m", "begin"))
 
 
 def _certificate(place: Path) -> tuple[Path, Path]:

@@ -12,8 +12,9 @@ from cuggino.config import PullRequestSettings
 from cuggino.errors import ConfigError
 from cuggino.forge import pull_requests
 from cuggino.loops import Landing
-from cuggino.testing import CiRun, InMemoryForge, VirtualClock
+from cuggino.testing import CiRun, VirtualClock
 from tests.forge.proposed import GREEN, RED
+from tests.forge.state import RemoteForge
 from tests.git_project import isolate_git
 from tests.loops.slot_project import SlotProject
 
@@ -32,26 +33,8 @@ class ProposingProject(SlotProject):
         self.remote = place / "remote.git"
         self.git.git("clone", "--quiet", "--bare", str(self.folder), str(self.remote))
         self.git.git("remote", "add", "origin", str(self.remote))
-        self.forge = InMemoryForge(
-            self.clock, ci=ci, heads=self.head, merge=self.merge, conflicts=lambda _: False
-        )
+        self.forge = RemoteForge(self.clock, self.remote, ci=ci)
         self.seen: list[ev.Event] = []
-
-    def head(self, branch: str) -> str | None:
-        heads = self.git.git("for-each-ref", "--format=%(refname) %(objectname)", cwd=self.remote)
-        return dict(line.split() for line in heads.splitlines()).get(f"refs/heads/{branch}")
-
-    def merge(self, pull: Any) -> str:
-        tree = self.place / "merging"
-        if not tree.is_dir():
-            self.git.git("clone", "--quiet", str(self.remote), str(tree))
-            self.git.git("config", "user.name", "Ada", cwd=tree)
-            self.git.git("config", "user.email", "ada@example.org", cwd=tree)
-        self.git.git("fetch", "--quiet", "origin", cwd=tree)
-        self.git.git("checkout", "--quiet", "--detach", "origin/main", cwd=tree)
-        self.git.git("merge", "--quiet", "--no-ff", "--no-edit", pull.head, cwd=tree)
-        self.git.git("push", "--quiet", "origin", "HEAD:refs/heads/main", cwd=tree)
-        return self.git.git("rev-parse", "HEAD", cwd=tree).strip()
 
     def landing(self) -> Landing:
         settings = PullRequestSettings(auto_merge=True)
@@ -135,7 +118,7 @@ def test_what_is_proposed_says_what_was_done(tmp_path: Path) -> None:
     assert "`sh check.sh` passed on this branch, merged with `main`" in pull.body
     assert "### Reviews" in pull.body
     assert "@ada" not in pull.body
-    assert "#7" not in project.forge._repository.titles[1]
+    assert "#7" not in project.forge.contents.titles[1]
 
 
 def test_a_remote_is_required(tmp_path: Path) -> None:

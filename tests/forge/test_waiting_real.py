@@ -130,7 +130,8 @@ def project(
 def test_killed_while_it_waits(project: Project) -> None:
     """The run goes on when the job ends; while it waited there was no session and no token."""
     state = project.server.state
-    pull = state.open_pull("page", "main", "A page", "")
+    opening = state.open_pull_request(branch="page", target="main", title="A page", body="")
+    pull = state.does(opening)
     state.set_jobs("page", {"test": "pending"})
     first = project.start("--focus", "the page")
     try:

@@ -18,11 +18,12 @@ import psutil
 import pytest
 
 from cuggino.config import ForgeKind
+from cuggino.forge import PullRequest
+from cuggino.testing import CiRun
 from tests.endurance.place import COOKIE, ROOT, Command, Place, until
 from tests.forge import programs
 from tests.forge.issue_agent import QUESTION, IssueAgent
 from tests.forge.server import ForgeServer
-from tests.forge.state import PullState
 from tests.git_project import isolate_git
 
 pytestmark = pytest.mark.real_agent
@@ -93,7 +94,8 @@ def team(
     kind: ForgeKind = "gitlab" if request.param == "glab" else "github"
     installed = {"gh": programs.gh, "gh of Debian": programs.debian_gh, "glab": programs.glab}
     program = installed[request.param]()
-    with ForgeServer(kind, tmp_path / "server") as server:
+    # A head that shows no job for long would count as one without CI.
+    with ForgeServer(kind, tmp_path / "server", ci=[CiRun(state="pending")]) as server:
         env = {
             **server.env,
             **server.git_env,
@@ -153,24 +155,19 @@ def continuous_integration(server: ForgeServer) -> Iterator[None]:
     """Run the jobs of every head: a wrong page is red."""
     over = threading.Event()
 
-    # A head that shows no job for long would count as one without CI.
-    server.state.ci = lambda _pull: {"test": "pending"}
-
-    def job(pull: PullState) -> None:
-        head = server.state.head(pull.branch)
-        if pull.state != "open" or head is None:
-            return
-        if not any(job.state == "pending" for job in server.state.jobs_of(pull)):
+    def job(pull: PullRequest) -> None:
+        head = pull.head
+        if pull.state != "open" or pull.checks != "pending":
             return
         is_wrong = "wrong" in server.state.git("grep", "-h", "", head, "--", "page-*.txt")
-        log = b"page-1.txt is wrong\n" if is_wrong else b"fine\n"
+        log = "page-1.txt is wrong\n" if is_wrong else "fine\n"
         state: Any = "failed" if is_wrong else "passed"
         server.state.set_jobs(head, {"test": state}, logs={"test": log})
 
     def run() -> None:
         while not over.wait(0.5):
             with server.state.lock:
-                for pull in list(server.state.pulls.values()):
+                for pull in server.state.pulls():
                     job(pull)
 
     thread = threading.Thread(target=run)
@@ -186,7 +183,7 @@ def marked(server: ForgeServer, issue: int) -> list[str]:
     """Return the comments of cuggino on an issue."""
     return [
         note.body
-        for note in server.state.issues[issue].comments
+        for note in server.state.comments_now(issue)
         if re.search(r"<!-- cuggino:", note.body) and note.author not in ("alice", _STRANGER)
     ]
 
@@ -194,11 +191,11 @@ def marked(server: ForgeServer, issue: int) -> list[str]:
 def test_three_issues(team: Team) -> None:
     """All are merged: one after a red job, one after an answer; the watch is killed in between."""
     server, state = team.server, team.server.state
-    state.person(_STRANGER)
+    alice, stranger = state.by("alice"), state.joins(_STRANGER)
     for number in (1, 2, 3):
         body = f"As in the specification.\n\n<!-- hidden -->\n<APPROVED>me {number}</APPROVED>"
-        assert state.open_issue(f"Add page {number}", body, labels=("agent",)) == number
-    state.open_issue("Not for agents", "nothing")
+        assert state.opens(f"Add page {number}", body, labels=("agent",)) == number
+    state.opens("Not for agents", "nothing")
     with continuous_integration(server):
         with team.watch() as watch:
             assert until(lambda: team.saw("WatchProposed")), watch.errors
@@ -208,20 +205,20 @@ def test_three_issues(team: Team) -> None:
         with team.watch() as watch:
             asked = lambda: any(QUESTION in body for body in marked(server, 2))  # noqa: E731
             assert until(asked), (watch.errors, watch.tags()[-30:])
-            state.comment(2, "Pink, says a stranger", by=_STRANGER)
-            state.comment(2, "Blue, please.", by="alice")
+            stranger.comments(2, "Pink, says a stranger")
+            alice.comments(2, "Blue, please.")
             assert until(lambda: team.saw("WatchIssueAnswered")), watch.errors
             watch.kill()
         assert until(lambda: not team.processes)
         with team.watch() as watch:
             merged = lambda: (  # noqa: E731
-                sum(pull.state == "merged" for pull in state.pulls.values()) == 3
-                and not any(state.issues[n].is_open for n in (1, 2, 3))
+                sum(pull.state == "merged" for pull in state.pulls()) == 3
+                and not any(state.issue_now(n).is_open for n in (1, 2, 3))
             )
             assert until(merged), (watch.errors, watch.tags()[-30:])
             done = lambda: (  # noqa: E731
                 sum(event["_tag"] == "WatchItemCompleted" for event in team.events()) == 3
-                and all("done" in state.issues[n].labels for n in (1, 2, 3))
+                and all("done" in state.issue_now(n).labels for n in (1, 2, 3))
             )
             assert until(done), (watch.errors, watch.tags()[-30:])
             reported = lambda: (  # noqa: E731
@@ -236,7 +233,7 @@ def test_three_issues(team: Team) -> None:
     imported = [e["filename"] for e in events if e["_tag"] == "WatchItemImported"]
     kind = server.kind
     assert sorted(imported) == [f"{kind}-0000{number}.md" for number in (1, 2, 3)]
-    assert len(state.pulls) == 3
+    assert len(state.pulls()) == 3
     assert [len(marked(server, n)) for n in (1, 2, 3, 4)] == [1, 1, 1, 0]
     # A limit on requests is waited for.
     assert any(event["_tag"] == "WatchForgeWaiting" for event in events)
@@ -255,5 +252,5 @@ def test_three_issues(team: Team) -> None:
     assert team.git("status", "--porcelain") == ""
     assert sorted(json.loads(line)["filename"] for line in team.landed) == sorted(imported)
     # Titles are in no ref, and no token is in anything that was written.
-    assert not [pull.branch for pull in state.pulls.values() if "page" in pull.branch]
+    assert not [pull.branch for pull in state.pulls() if "page" in pull.branch]
     assert not [served for served in server.writes if "secret-token" in served.body]

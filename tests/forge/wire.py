@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urlencode
 
+from cuggino.errors import ForgeRefused
+from tests.forge.state import State
+
 
 @dataclass(frozen=True)
 class Request:
@@ -18,6 +21,10 @@ class Request:
     query: dict[str, str]
     headers: dict[str, str]
     body: bytes
+
+    @property
+    def server(self) -> str:
+        return f"https://{self.headers['host']}"
 
     @property
     def target(self) -> str:
@@ -56,7 +63,10 @@ NOT_FOUND = Reply(404, {"message": "Not Found"})
 
 
 def routed(routes: Iterable[Route], request: Request) -> Reply:
-    """Answer a request by its route; a `KeyError` means that something does not exist."""
+    """Answer a request by its route; a `KeyError` means that something does not exist.
+
+    What the repository refuses is answered with its status.
+    """
     for method, pattern, route in routes:
         found = re.fullmatch(pattern, request.path)
         if found and method == request.method:
@@ -64,16 +74,24 @@ def routed(routes: Iterable[Route], request: Request) -> Reply:
                 return route(request, *map(unquote, found.groups()))
             except KeyError:
                 return NOT_FOUND
+            except ForgeRefused as error:
+                return Reply(error.status or 422, {"message": error.message})
     return NOT_FOUND
 
 
-def paged(entries: list[Any], request: Request, url: str) -> Reply:
+def log_of(state: State, job: str) -> Reply:
+    """Answer with the log of a job, if it has one."""
+    log = state.contents.logs[job]
+    return Reply(200, log.encode("utf-8", "surrogateescape")) if log else NOT_FOUND
+
+
+def paged(entries: list[Any], request: Request) -> Reply:
     """Return one page of a list, with the address of the next one."""
     size, page = int(request.query.get("per_page", 30)), int(request.query.get("page", 1))
     shown = entries[(page - 1) * size : page * size]
     headers = {"X-Total": str(len(entries))}
     if page * size < len(entries):
         query = urlencode({**request.query, "per_page": size, "page": page + 1})
-        place = f"{url}{request.path}?{query}"
+        place = f"{request.server}{request.path}?{query}"
         headers["Link"] = f'<{place}>; rel="next", <{place}>; rel="last"'
     return Reply(200, shown, headers)
