@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from cuggino.domain import cleaned, limited
 from cuggino.events import WatchIssueAnswered
 from cuggino.forge.api import current_time
-from cuggino.forge.commenting import all_comments, key_of
+from cuggino.forge.commenting import key_of
 from cuggino.forge.desk import Desk, Place, polling
 from cuggino.forge.model import Comment
 from cuggino.loops import Companion
@@ -38,9 +38,7 @@ def _look(desk: Desk, place: Place) -> Flow[None]:
     if issue is None:
         _settle(desk, place, "It was answered elsewhere; the work goes on.")
         return
-    forge, number = place.tracker.forge, place.number
-    reading = f"read the replies on issue {number}"
-    comments = yield from place.patient.get(reading, all_comments, forge, number)
+    comments = yield from place.comments(f"read the replies on issue {place.number}")
     found = reply(place, comments)
     if found is None:
         return

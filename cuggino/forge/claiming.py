@@ -14,7 +14,6 @@ from reactivex import Observable
 from cuggino.errors import ForgeRefused, StorageError
 from cuggino.events import Event, WatchIssueReported
 from cuggino.forge.commenting import (
-    all_comments,
     first_claim,
     found_or_added,
     key_of,
@@ -68,7 +67,7 @@ def reclaimed(desk: Desk) -> Companion:
 
 def _claimed(desk: Desk, place: Place) -> Flow[bool]:
     """Claim the issue if it is unclaimed; return whether the claim is ours."""
-    number, forge = place.number, place.tracker.forge
+    number, forge = place.number, place.forge
     key = place.origin.key or desk.origins.change(place.item, key=new_key()).key
     for _ in range(4):  # again if the comment is deleted in between
         comments = yield from _comments(place)
@@ -102,7 +101,7 @@ def _won(desk: Desk, place: Place, mine: Comment) -> Flow[None]:
 
 def _lost(desk: Desk, place: Place, first: Comment, mine: Comment | None) -> Flow[None]:
     """Hold the item and delete our comment."""
-    item, number, forge = place.item, place.number, place.tracker.forge
+    item, number, forge = place.item, place.number, place.forge
     page = first.url or place.origin.url
     desk.origins.change(item, claimed_by=page, comment="", report={})
     why = f"is claimed by {first.author} at {page}; delete that comment for it to begin here"
@@ -121,5 +120,4 @@ def _look(desk: Desk, place: Place) -> Flow[None]:
 
 
 def _comments(place: Place) -> Flow[list[Comment]]:
-    forge, number = place.tracker.forge, place.number
-    return place.patient.get(f"read the claims of issue {number}", all_comments, forge, number)
+    return place.comments(f"read the claims of issue {place.number}")

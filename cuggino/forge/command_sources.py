@@ -10,7 +10,7 @@ from reactivex import Observable, timer
 
 from cuggino.errors import ConfigError
 from cuggino.files import parse_json
-from cuggino.forge.source import Source, SourceItem, checked_id
+from cuggino.forge.source import Source, SourceItem
 from cuggino.operators import Flow, flow, forward, interrupt_when
 from cuggino.operators.mapcat import mapcat
 
@@ -18,7 +18,7 @@ TIMEOUT = 120.0
 """Seconds that a command may take."""
 _SHOWN = 3
 """Maximum number of problems listed."""
-_TEXTS = ("title", "body", "url", "held")
+_KEYS = ("id", "title", "body", "after", "url", "held", "closed")
 
 
 def command_source(
@@ -80,30 +80,17 @@ def item_of(line: bytes) -> SourceItem:
         raise ValueError(re.sub(r"^line 1 (?=column)", "", str(error))) from None
     if not isinstance(raw, dict):
         raise ValueError("not a JSON object")
-    fields: dict[str, Any] = {"id": _id(raw.get("id"), "id")}
-    for key in _TEXTS:
-        value = raw.get(key)
-        if value is not None and not isinstance(value, str):
-            raise ValueError(f'"{key}" is not a text')
-        fields[key] = value or ""
-    if not fields["title"].strip():
-        raise ValueError('"title" is missing')
-    after = raw.get("after")
-    if after is None:
-        after = []
-    if not isinstance(after, list):
-        raise ValueError('"after" is not a list of ids')
-    closed = raw.get("closed", False)
-    if not isinstance(closed, bool):
-        raise ValueError('"closed" is neither true nor false')
-    ids = tuple(_id(one, "after") for one in cast("list[object]", after))
-    return SourceItem(**fields, after=ids, closed=closed)
+    fields: dict[str, Any] = {key: raw[key] for key in _KEYS if raw.get(key) is not None}
+    if "id" not in fields:
+        raise ValueError('"id" is missing')
+    after: Any = fields.pop("after", [])
+    if isinstance(after, list):
+        after = tuple(_id(one) for one in cast("list[object]", after))
+    return SourceItem(**{"title": "", **fields, "id": _id(fields["id"]), "after": after})
 
 
-def _id(value: object, key: str) -> str:
-    """Return an id, given as a string or an integer."""
+def _id(value: object) -> object:
+    """Return an id as a text without blanks around it; a source may give an integer."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    if isinstance(value, str) and value.strip():
-        return checked_id(value)
-    raise ValueError(f'"{key}" is missing' if value is None else f'"{key}" is not an id')
+    return value.strip() if isinstance(value, str) else value

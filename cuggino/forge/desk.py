@@ -14,8 +14,8 @@ from cuggino.config import BacklogSource
 from cuggino.domain import Schedule
 from cuggino.errors import CugginoError, ForgeRefused, StorageError
 from cuggino.events import Event, WatchReportFailed
-from cuggino.forge.commenting import with_marker
-from cuggino.forge.model import Forge
+from cuggino.forge.commenting import all_comments, with_marker
+from cuggino.forge.model import Comment, Forge
 from cuggino.forge.patience import Patient
 from cuggino.forge.redaction import Redaction
 from cuggino.forge.report import Report, report_of, text_of
@@ -44,6 +44,11 @@ class Place:
     tracker: Tracker
 
     @property
+    def forge(self) -> Forge:
+        """Return the forge of its issue."""
+        return self.tracker.forge
+
+    @property
     def report(self) -> Report:
         """Return the report that the comment is to show."""
         return report_of(self.origin.report)
@@ -51,7 +56,11 @@ class Place:
     @property
     def patient(self) -> Patient:
         """Return the calls to its forge, repeated until they succeed."""
-        return Patient(self.tracker.forge)
+        return Patient(self.forge)
+
+    def comments(self, doing: str) -> Flow[list[Comment]]:
+        """Return all comments on its issue, oldest first; `doing` says what for."""
+        return self.patient.get(doing, all_comments, self.forge, self.number)
 
 
 class Desk:

@@ -30,19 +30,39 @@ fragment issue on Issue {
 }
 """
 
-_LISTED = (
-    _ISSUE
-    + """
-query($owner: String!, $name: String!, $labels: [String!], $after: String) {
-  viewer { login }
-  repository(owner: $owner, name: $name) {
-    issues(states: OPEN, labels: $labels, first: 50, after: $after,
-           orderBy: {field: CREATED_AT, direction: ASC}) {
-      nodes { ...issue } pageInfo { hasNextPage endCursor }
-    }
-  }
+_CHECKS = """
+fragment checks on Commit {
+  oid statusCheckRollup { contexts(first: 100) { nodes {
+    __typename
+    ... on CheckRun { databaseId name status conclusion detailsUrl }
+    ... on StatusContext { context state targetUrl }
+  } } }
 }
 """
+
+_REMARK = """
+fragment remark on Comment {
+  id body createdAt authorAssociation viewerDidAuthor author { login }
+}
+"""
+
+
+def _of_repository(variables: str, fields: str, *fragments: str) -> str:
+    """Return a query for fields of the repository."""
+    return f"""{"".join(fragments)}
+query($owner: String!, $name: String!, {variables}) {{
+  viewer {{ login }} repository(owner: $owner, name: $name) {{ {fields} }}
+}}
+"""
+
+
+_LISTED = _of_repository(
+    "$labels: [String!], $after: String",
+    """issues(states: OPEN, labels: $labels, first: 50, after: $after,
+      orderBy: {field: CREATED_AT, direction: ASC}) {
+      nodes { ...issue } pageInfo { hasNextPage endCursor }
+    }""",
+    _ISSUE,
 )
 
 _FOUND = (
@@ -58,55 +78,19 @@ query($query: String!, $after: String) {
 """
 )
 
-_ONE = (
-    _ISSUE
-    + """
-query($owner: String!, $name: String!, $number: Int!) {
-  viewer { login }
-  repository(owner: $owner, name: $name) { issue(number: $number) { ...issue } }
-}
-"""
+_ONE = _of_repository("$number: Int!", "issue(number: $number) { ...issue }", _ISSUE)
+
+_OF_BRANCH = _of_repository(
+    "$branch: String!",
+    """pullRequests(headRefName: $branch, first: 20,
+      orderBy: {field: CREATED_AT, direction: DESC}) { nodes { number isCrossRepository } }""",
 )
 
-_OF_BRANCH = """
-query($owner: String!, $name: String!, $branch: String!) {
-  repository(owner: $owner, name: $name) {
-    pullRequests(headRefName: $branch, first: 20,
-                 orderBy: {field: CREATED_AT, direction: DESC}) {
-      nodes { number isCrossRepository }
-    }
-  }
-}
-"""
+_JOBS = _of_repository("$commit: String!", "object(expression: $commit) { ...checks }", _CHECKS)
 
-_CHECKS = """
-fragment checks on Commit {
-  oid statusCheckRollup { contexts(first: 100) { nodes {
-    __typename
-    ... on CheckRun { databaseId name status conclusion detailsUrl }
-    ... on StatusContext { context state targetUrl }
-  } } }
-}
-"""
-
-_JOBS = (
-    _CHECKS
-    + """
-query($owner: String!, $name: String!, $commit: String!) {
-  repository(owner: $owner, name: $name) { object(expression: $commit) { ...checks } }
-}
-"""
-)
-
-_PULL_REQUEST = (
-    _CHECKS
-    + """
-fragment remark on Comment {
-  id body createdAt authorAssociation viewerDidAuthor author { login }
-}
-query($owner: String!, $name: String!, $number: Int!) {
-  repository(owner: $owner, name: $name) {
-    pullRequest(number: $number) {
+_PULL_REQUEST = _of_repository(
+    "$number: Int!",
+    """pullRequest(number: $number) {
       number url state headRefName headRefOid baseRefName body isDraft mergeable
       isInMergeQueue mergeCommit { oid } autoMergeRequest { enabledAt }
       commits(last: 1) { nodes { commit { ...checks } } }
@@ -115,23 +99,19 @@ query($owner: String!, $name: String!, $number: Int!) {
       reviewThreads(last: 100) {
         nodes { isResolved path line comments(first: 50) { nodes { ...remark } } }
       }
-    }
-  }
-}
-"""
+    }""",
+    _CHECKS,
+    _REMARK,
 )
 
-_MERGING = """
-query($owner: String!, $name: String!, $number: Int!) {
-  repository(owner: $owner, name: $name) {
-    viewerDefaultMergeMethod autoMergeAllowed
+_MERGING = _of_repository(
+    "$number: Int!",
+    """viewerDefaultMergeMethod autoMergeAllowed
     pullRequest(number: $number) {
       id state headRefOid mergeStateStatus isInMergeQueue isMergeQueueEnabled
       autoMergeRequest { enabledAt }
-    }
-  }
-}
-"""
+    }""",
+)
 
 _ENABLE = """
 mutation($id: ID!, $head: GitObjectID!, $method: PullRequestMergeMethod) {

@@ -19,7 +19,7 @@ from cuggino.events import (
     WatchProcessingItem,
     WatchSourceFailed,
 )
-from cuggino.forge.source import Source, SourceItem, checked_id
+from cuggino.forge.source import Source, SourceItem
 from cuggino.loops import Companion
 from cuggino.operators import Flow, emit, flow, forward, on_loop, pause
 from cuggino.operators.mapcat import mapcat
@@ -91,7 +91,9 @@ def _look(importer: Importer, source: Source, retry_in: float) -> Flow[bool]:
     def heard(one: object) -> Iterable[Event]:
         if isinstance(one, Event):  # a wait
             return (one,)
-        listed.append(_valid(one))
+        if not isinstance(one, SourceItem):
+            raise TypeError(f"it has emitted a {type(one).__name__}, not a SourceItem")
+        listed.append(one)
         return ()
 
     error: Exception | None = None
@@ -118,20 +120,6 @@ def _message(error: Exception) -> str:
     if isinstance(error, CugginoError):
         return f"{error.message}; {error.hint}" if error.hint else error.message
     return _line(f"{type(error).__name__}: {error}")
-
-
-def _valid(item: object) -> SourceItem:
-    """Return the item; raise `TypeError` or `ValueError` if it is invalid."""
-    if not isinstance(item, SourceItem):
-        raise TypeError(f"it has emitted a {type(item).__name__}, not a SourceItem")
-    texts = (item.id, item.title, item.body, item.url, item.held, *item.after)
-    if not all(isinstance(text, str) for text in texts) or isinstance(item.after, str):
-        raise TypeError("an item has a field that is not a text")
-    if not item.id.strip() or not item.title.strip():
-        raise ValueError(f"an item has no {'title' if item.id.strip() else 'id'}")
-    for id in (item.id, *item.after):
-        checked_id(id)
-    return item
 
 
 class Importer:

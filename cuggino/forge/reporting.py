@@ -15,7 +15,7 @@ from reactivex.subject import Subject
 
 from cuggino.errors import ForgeRefused, StorageError
 from cuggino.events import Event, LoopSpecIssue, WatchIssueReported, WatchProcessingItem
-from cuggino.forge.commenting import all_comments, found_or_added, new_key, own, same_text
+from cuggino.forge.commenting import found_or_added, new_key, own, same_text
 from cuggino.forge.desk import Desk, Place
 from cuggino.forge.model import Comment
 from cuggino.forge.report import FINAL, Report, is_reported
@@ -187,7 +187,7 @@ class _Outbox:
             yield from emit(self._desk.silence(place.item, error))
 
     def _comment(self, place: Place) -> Flow[None]:
-        item, number, forge = place.item, place.number, place.tracker.forge
+        item, number, forge = place.item, place.number, place.forge
         desk, origins = self._desk, self._desk.origins
         sent = place.report
         if sent.digest == place.origin.written:
@@ -206,8 +206,7 @@ class _Outbox:
                 return
             comment_id = known.origin.comment
             if item not in desk.looked or comment_id in ("", "?"):
-                reading = f"read the comments on issue {number}"
-                comments = yield from place.patient.get(reading, all_comments, forge, number)
+                comments = yield from place.comments(f"read the comments on issue {number}")
                 desk.looked.add(item)
                 found = own(comments, key)
                 if found is None:
@@ -259,7 +258,7 @@ class _Outbox:
         place = self._desk.place(item)
         if place is None:
             return
-        settings, forge, number = place.tracker.settings, place.tracker.forge, place.number
+        settings, forge, number = place.tracker.settings, place.forge, place.number
         label = settings.labels.get(place.report.state, "")
         if place.origin.labeled == label:
             return
@@ -278,8 +277,8 @@ class _Outbox:
         place = self._desk.place(item)
         if place is None or place.report.state != "landed" or place.origin.closed:
             return
-        closing = place.tracker.forge.close_issue
-        yield from place.patient.do(f"close issue {place.number}", closing, place.number)
+        number = place.number
+        yield from place.patient.do(f"close issue {number}", place.forge.close_issue, number)
         self._desk.origins.change(item, closed=True)
 
 

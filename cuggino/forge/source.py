@@ -34,20 +34,36 @@ class SourceItem:
     closed: bool = False
     """True if it is closed in the source; it then counts as not listed."""
 
+    def __post_init__(self) -> None:
+        """Check the fields, which may come from any program.
+
+        Raises:
+            ValueError: a field is invalid.
+        """
+        for name in ("id", "title", "body", "url", "held"):
+            if not isinstance(getattr(self, name), str):
+                raise ValueError(f'"{name}" is not a text')
+        if not self.title.strip():
+            raise ValueError('"title" is missing')
+        if not isinstance(self.after, tuple):
+            raise ValueError('"after" is not a list of ids')
+        for id in (self.id, *self.after):
+            if not _is_id(id):
+                shown = f"{id!a}"[:50]
+                raise ValueError(f"{shown} is not an id of at most {_LONGEST_ID} characters")
+        if not isinstance(self.closed, bool):
+            raise ValueError('"closed" is neither true nor false')
+
 
 _LONGEST_ID = 1000
 
 
-def checked_id(text: str) -> str:
-    """Return the id without blanks around it.
-
-    Raises:
-        ValueError: the id is invalid.
-    """
-    text = text.strip()
-    if not text or len(text) > _LONGEST_ID or text != text.encode("utf-8", "replace").decode():
-        raise ValueError(f"{text[:50]!a} is not an id of at most {_LONGEST_ID} characters")
-    return text
+def _is_id(value: object) -> bool:
+    return (
+        isinstance(value, str)
+        and 0 < len(value.strip()) <= _LONGEST_ID
+        and value == value.encode("utf-8", "replace").decode()
+    )
 
 
 Look: TypeAlias = Callable[[], Observable[SourceItem]]

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+from cuggino.config import ForgeKind
 from tests.real_program import CACHE, INSTALL_TIMEOUT, required
 
 GH_VERSION = "2.102.0"
@@ -41,6 +42,13 @@ def debian_gh() -> Path:
 def glab() -> Path:
     """Return GitLab's program from Debian 13."""
     return _of_debian("glab-trixie", "glab", _from_trixie)
+
+
+PROGRAMS: dict[str, tuple[ForgeKind, Callable[[], Path]]] = {
+    "gh": ("github", gh),
+    "gh of Debian": ("github", debian_gh),
+    "glab": ("gitlab", glab),
+}
 
 
 def version_of(program: Path) -> str:

@@ -146,6 +146,10 @@ class State(RemoteForge):
             self.contents.ci[self.head(commit) or commit] = EPOCH, runs
             self.pulls()
 
+    def pull_now(self, number: int) -> PullRequest:
+        with self.lock:  # as this may merge it
+            return super().pull_now(number)
+
     def pulls(self) -> list[PullRequest]:
         """Return the pull requests as they are, after merging what waited for its turn."""
         return [self.pull_now(number) for number in list(self.contents.pulls)]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,7 +17,6 @@ import pytest
 from reactivex import Observable, operators as ops
 
 import cuggino
-from cuggino.config import ForgeKind
 from cuggino.domain import Schedule
 from cuggino.errors import (
     ConfigError,
@@ -29,7 +28,7 @@ from cuggino.errors import (
 )
 from cuggino.forge import Api, Ci, Comment, Forge, GitHub, GitLab, Issue, Job, PullRequest, ci_of
 from cuggino.testing import ForgePerson
-from tests.forge.programs import debian_gh, gh, glab, version_of
+from tests.forge.programs import PROGRAMS, gh, version_of
 from tests.forge.server import ForgeServer
 from tests.forge.state import ME, Association, State
 from tests.limits import LIMIT
@@ -37,7 +36,6 @@ from tests.limits import LIMIT
 DOWN = ForgeUnreachable
 RESET = datetime.fromtimestamp(1_800_000_000, UTC)
 USED_UP = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1800000000"}
-PROGRAMS: dict[str, Callable[[], Path]] = {"gh": gh, "gh of Debian": debian_gh, "glab": glab}
 
 
 @dataclass
@@ -121,10 +119,9 @@ def arena(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Arena]:
         bare = tmp_path / "bare.git"
         yield Arena(State(bare), tmp_path, nothing, nothing, is_real=False)
         return
-    program = PROGRAMS[request.param]()
-    kind: ForgeKind = "gitlab" if request.param == "glab" else "github"
+    kind, program = PROGRAMS[request.param]
     with ForgeServer(kind, tmp_path / "forge") as server:
-        yield Arena(server.state, tmp_path, server, program)
+        yield Arena(server.state, tmp_path, server, program())
 
 
 @pytest.fixture

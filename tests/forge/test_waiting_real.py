@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import signal
 import subprocess
 import sys
@@ -13,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from cuggino.config import ForgeKind
 from cuggino.events import SessionEnded, UsageUpdate, WaitingEnded, WaitingStarted
 from cuggino.storage import JournalFile, Workspace, list_journals, read_journal
-from tests.endurance.place import ROOT, until
-from tests.forge import programs
+from tests.endurance.place import until
+from tests.forge.clone import Clone
+from tests.forge.programs import PROGRAMS
 from tests.forge.server import ForgeServer
 from tests.git_project import isolate_git
 from tests.limits import LIMIT
@@ -44,18 +42,8 @@ say = "<APPROVED>Fine.</APPROVED>"
 """
 
 
-class Project:
+class Project(Clone):
     """A clone of the server's repository on a branch with a pull request."""
-
-    def __init__(self, server: ForgeServer, folder: Path, env: dict[str, str]) -> None:
-        self.server, self.folder, self.env = server, folder, env
-
-    def git(self, *words: str) -> str:
-        done = subprocess.run(
-            ["git", *words], cwd=self.folder, env=self.env, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
@@ -87,43 +75,14 @@ def project(
 ) -> Iterator[Project]:
     """A project whose forge is reached by a real program."""
     isolate_git(monkeypatch, tmp_path / "git")
-    kind: ForgeKind = "gitlab" if request.param == "glab" else "github"
-    program = (programs.glab if request.param == "glab" else programs.gh)()
+    kind, program = PROGRAMS[request.param]
+    agent, pulls = "scripted:scenario.toml", {"type": kind}
     with ForgeServer(kind, tmp_path / "server") as server:
-        env = {
-            **server.env,
-            **server.git_env,
-            "PATH": f"{program.parent}:{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT),
-            "CUGGINO_CONFIG": str(tmp_path / "config.json"),
-            "XDG_STATE_HOME": str(tmp_path / "state"),
-            "GIT_CONFIG_NOSYSTEM": "1",
-        }
-        (tmp_path / "config.json").write_text('{"trust": "off"}')
-        login = f"credential.helper=!{program.name} auth git-credential"
-        subprocess.run(
-            ["git", "clone", "-q", "-c", login, f"https://{server.host}/o/r.git", "project"],
-            cwd=tmp_path,
-            env=env,
-            check=True,
-        )
-        made = Project(server, tmp_path / "project", env)
-        for key, value in (("user.name", "Ada"), ("user.email", "ada@example.com")):
-            made.git("config", key, value)
+        made = Project(server, program(), tmp_path, agent=agent, pullRequests=pulls)
         made.git("checkout", "-q", "-b", "page")
         made.git("commit", "-q", "--allow-empty", "-m", "Begin")
         made.git("push", "-q", "origin", "page")
-        (made.folder / ".git" / "info" / "exclude").write_text(".cuggino*\n.specs\n*.toml\n")
-        (made.folder / ".specs").mkdir()
-        (made.folder / ".specs" / "page.md").write_text("A page.\n")
         (made.folder / "scenario.toml").write_text(SCENARIO)
-        settings = {
-            "agent": "scripted:scenario.toml",
-            "pullRequests": {"type": kind},
-            "sandbox": "off",
-            "notify": "none",
-        }
-        (made.folder / ".cuggino.json").write_text(json.dumps(settings))
         yield made
 
 

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 import psutil
 import pytest
 
-from cuggino.config import ForgeKind
 from cuggino.forge import PullRequest
 from cuggino.testing import CiRun
-from tests.endurance.place import COOKIE, ROOT, Command, Place, until
-from tests.forge import programs
+from tests.endurance.place import COOKIE, Command, Place, until
+from tests.forge.clone import Clone
 from tests.forge.issue_agent import QUESTION, IssueAgent
+from tests.forge.programs import PROGRAMS
 from tests.forge.server import ForgeServer
 from tests.git_project import isolate_git
 
@@ -31,16 +27,10 @@ pytestmark = pytest.mark.real_agent
 _STRANGER = "eve"
 
 
-@dataclass
-class Team:
+class Team(Clone):
     """A clone of the server's repository, and the watch in it."""
 
-    server: ForgeServer
-    folder: Path
-    env: dict[str, str]
-    outputs: Path
-    starts: int = 0
-    _tags: Counter[str] = field(default_factory=Counter)
+    starts = 0
 
     def watch(self) -> Command:
         """Start the watch."""
@@ -60,13 +50,6 @@ class Team:
             event["_tag"] == tag and wanted.items() <= event.items() for event in self.events()
         )
 
-    def git(self, *words: str) -> str:
-        done = subprocess.run(
-            ["git", *words], cwd=self.folder, env=self.env, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
-
     @property
     def landed(self) -> list[str]:
         """Return the complete lines that the hook has written."""
@@ -85,68 +68,38 @@ class Team:
         return found
 
 
-@pytest.fixture(params=["gh", "gh of Debian", "glab"])
+@pytest.fixture(params=list(PROGRAMS))
 def team(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Team]:
     """A project whose forge is reached by a real program."""
     isolate_git(monkeypatch, tmp_path / "git")
-    kind: ForgeKind = "gitlab" if request.param == "glab" else "github"
-    installed = {"gh": programs.gh, "gh of Debian": programs.debian_gh, "glab": programs.glab}
-    program = installed[request.param]()
+    kind, program = PROGRAMS[request.param]
+    source = {
+        "type": kind,
+        "label": "agent",
+        "every": 5,
+        "labels": {"working": "in progress", "landed": "done"},
+        "closeIssues": True,
+    }
     # A head that shows no job for long would count as one without CI.
     with ForgeServer(kind, tmp_path / "server", ci=[CiRun(state="pending")]) as server:
-        env = {
-            **server.env,
-            **server.git_env,
-            "PATH": f"{program.parent}:{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT),
-            "CUGGINO_CONFIG": str(tmp_path / "config.json"),
-            "XDG_STATE_HOME": str(tmp_path / "state"),
-            "GIT_CONFIG_NOSYSTEM": "1",
-            COOKIE: str(tmp_path),
-        }
-        (tmp_path / "config.json").write_text('{"trust": "off"}')
-        made = Team(server, tmp_path / "project", env, tmp_path)
-        # As `gh auth setup-git` sets it up.
-        login = f"credential.helper=!{program.name} auth git-credential"
-        subprocess.run(
-            ["git", "clone", "-q", "-c", login, f"https://{server.host}/o/r.git", "project"],
-            cwd=tmp_path,
-            env=env,
-            check=True,
+        made = Team(
+            server,
+            program(),
+            tmp_path,
+            agent=f"{IssueAgent.__module__}:{IssueAgent.__qualname__}",
+            backlogSources=[source],
+            landOn="pr",
+            pullRequests={"type": kind, "autoMerge": True, "every": 5},
+            hooks={"item.landed": f"cat >> {tmp_path}/landed.jsonl"},
+            slots=2,
+            commit=True,
+            checkCommand="true",
+            settleSeconds=0.3,
+            retrySeconds=1,
         )
-        for key, value in (("user.name", "Team"), ("user.email", "team@example.com")):
-            made.git("config", key, value)
-        (made.folder / ".cuggino.json").write_text(
-            json.dumps(
-                {
-                    "agent": f"{IssueAgent.__module__}:{IssueAgent.__qualname__}",
-                    "backlogSources": [
-                        {
-                            "type": kind,
-                            "label": "agent",
-                            "every": 5,
-                            "labels": {"working": "in progress", "landed": "done"},
-                            "closeIssues": True,
-                        }
-                    ],
-                    "landOn": "pr",
-                    "pullRequests": {"type": kind, "autoMerge": True, "every": 5},
-                    "hooks": {"item.landed": f"cat >> {tmp_path}/landed.jsonl"},
-                    "slots": 2,
-                    "commit": True,
-                    "checkCommand": "true",
-                    "settleSeconds": 0.3,
-                    "retrySeconds": 1,
-                    "sandbox": "off",
-                    "notify": "none",
-                }
-            )
-        )
-        (made.folder / ".git" / "info" / "exclude").write_text(".cuggino*\n.specs\n")
-        (made.folder / ".specs").mkdir()
-        (made.folder / ".specs" / "pages.md").write_text("A file for each page.\n")
+        made.env[COOKIE] = str(tmp_path)
         yield made
 
 
