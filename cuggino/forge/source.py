@@ -45,7 +45,7 @@ class SourceItem:
                 raise ValueError(f'"{name}" is not a text')
         if not self.title.strip():
             raise ValueError('"title" is missing')
-        if not isinstance(self.after, tuple):
+        if not isinstance(self.after, (tuple, list)):
             raise ValueError('"after" is not a list of ids')
         for id in (self.id, *self.after):
             if not _is_id(id):

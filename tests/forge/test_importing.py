@@ -328,13 +328,13 @@ def raising() -> Observable[SourceItem]:
         (raising, "ConnectionError:"),
         (lambda: from_iterable(["7"]), "TypeError: it has emitted a str, not a SourceItem"),
         (lambda: None, "TypeError: it returns a NoneType, not an Observable"),
-        (lambda: from_iterable([SourceItem(id=7, title="x")]), 'ValueError: "id" is not a text'),  # type: ignore[arg-type]
+        (lambda: from_iterable([SourceItem(id=7, title="x")]), "ValueError: 'id' is not a text"),  # type: ignore[arg-type]
         (
             lambda: from_iterable([SourceItem(id="7", title=" ")]),
-            'ValueError: "title" is missing',
+            "ValueError: 'title' is missing",
         ),
         (lambda: from_iterable([SourceItem(id="", title="x")]), "ValueError: '' is not an id"),
-        (lambda: from_iterable([SourceItem(id="7", title="x", after="6")]), 'ValueError: "after"'),  # type: ignore[arg-type]
+        (lambda: from_iterable([SourceItem(id="7", title="x", after="6")]), "ValueError: 'after'"),  # type: ignore[arg-type]
     ],
 )
 def test_a_source_of_nonsense(
