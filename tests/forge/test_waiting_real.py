@@ -11,7 +11,13 @@ from typing import Any
 
 import pytest
 
-from cuggino.events import SessionEnded, UsageUpdate, WaitingEnded, WaitingStarted
+from cuggino.events import (
+    SessionEnded,
+    UsageUpdate,
+    WaitingEnded,
+    WaitingStarted,
+    WatchForgeWaiting,
+)
 from cuggino.storage import JournalFile, Workspace, list_journals, read_journal
 from tests.endurance.place import until
 from tests.forge.clone import Clone
@@ -87,7 +93,10 @@ def project(
 
 
 def test_killed_while_it_waits(project: Project) -> None:
-    """The run goes on when the job ends; while it waited there was no session and no token."""
+    """The run goes on when the job ends; while it waited there was no session and no token.
+
+    An outage of the forge is recorded, and waited for.
+    """
     state = project.server.state
     opening = state.open_pull_request(branch="page", target="main", title="A page", body="")
     pull = state.does(opening)
@@ -99,6 +108,7 @@ def test_killed_while_it_waits(project: Project) -> None:
     finally:
         first.send_signal(signal.SIGKILL)
         first.communicate(timeout=LIMIT)
+    project.server.fault(502)
     second = project.start("--resume")
     try:
         assert until(project.has_waits(2)), second.communicate(timeout=LIMIT)
@@ -111,6 +121,8 @@ def test_killed_while_it_waits(project: Project) -> None:
     finally:
         second.kill()
     assert 0 == second.returncode, output.decode()
+    (outage,) = project.events(WatchForgeWaiting)
+    assert (5.0, True) == (outage.retry_in, "502" in outage.message)
     (ended,) = project.events(WaitingEnded)
     assert (pull.number, "happened") == (ended.until.pull_request, ended.outcome)
     assert "(test failed)" in ended.answer
