@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import wraps
@@ -94,7 +93,8 @@ class ForgeContents:
     changes: dict[int, list[IssueChange]] = field(default_factory=dict)
     gone: dict[int, int] = field(default_factory=dict)
     """Issues that were deleted or transferred, with the HTTP status that reports it."""
-    comments: dict[int, list[Comment]] = field(default_factory=dict)
+    comments: dict[int, dict[str, Comment]] = field(default_factory=dict)
+    """The comments on issues, by their ids."""
     pulls: dict[int, PullRequest] = field(default_factory=dict)
     titles: dict[int, str] = field(default_factory=dict)
     """The titles of pull requests."""
@@ -290,7 +290,7 @@ class InMemoryForge:
 
     def comments_now(self, number: int) -> list[Comment]:
         """Return the comments on an issue as they are, without a call."""
-        return list(self.contents.comments.get(number, ()))
+        return list(self.contents.comments.get(number, {}).values())
 
     def pull_now(self, number: int) -> PullRequest:
         """Return a pull request as it is, without a call."""
@@ -330,7 +330,7 @@ class InMemoryForge:
     @_call
     def comments(self, number: int) -> Iterable[Comment]:
         self._issue(number)
-        return [self._seen(one) for one in self.contents.comments.get(number, ())]
+        return [self._seen(one) for one in self.comments_now(number)]
 
     @_call
     def add_comment(self, number: int, body: str) -> Iterable[Comment]:
@@ -459,28 +459,21 @@ class InMemoryForge:
             at=self.clock.now,
             url=f"{issue.url}#issuecomment-{1000 + new}",
         )
-        self.contents.comments.setdefault(number, []).append(comment)
+        self.contents.comments.setdefault(number, {})[comment.id] = comment
         return comment
 
-    def _found(self, number: int, comment: str) -> tuple[list[Comment], int]:
-        self._issue(number)
-        known = self.contents.comments.get(number, [])
-        for at, one in enumerate(known):
-            if one.id == comment:
-                return known, at
-        raise ForgeRefused(f"comment {comment} is not found", status=404)
-
     def _edit(self, number: int, comment: str, body: str, editor: str) -> Comment:
-        known, at = self._found(number, comment)
+        self._issue(number)
         _fits(body)
-        trusted = known[at].is_trusted and self._trusts(editor)
-        known[at] = replace(known[at], body=body, is_trusted=trusted, edited_at=self.clock.now)
-        return self._seen(known[at])
+        known = self.contents.comments.get(number, {})
+        if (old := known.get(comment)) is None:
+            raise ForgeRefused(f"comment {comment} is not found", status=404)
+        trusted = old.is_trusted and self._trusts(editor)
+        known[comment] = replace(old, body=body, is_trusted=trusted, edited_at=self.clock.now)
+        return self._seen(known[comment])
 
     def _delete(self, number: int, comment: str) -> Iterable[None]:
-        with suppress(ForgeRefused):  # gone already
-            known, at = self._found(number, comment)
-            del known[at]
+        self.contents.comments.get(number, {}).pop(comment, None)
         return ()
 
     def _change_issue(
@@ -597,7 +590,7 @@ class ForgePerson:
         forge._change_issue(number, self.name, "opened")
         forge._change_labels(number, labels, (), self.name)
         forge.contents.ids["number"] = max(forge.contents.ids["number"], number)
-        return issue
+        return forge.issue_now(number)
 
     def labels(self, number: int, *names: str) -> None:
         """Add labels; a trusted person thereby vouches for the issue and its edits so far."""

@@ -77,8 +77,7 @@ class GitHubRoutes:
 
     def _issue_of(self, comment: str) -> int:
         comments = self._state.contents.comments
-        numbers = {one.id: number for number, notes in comments.items() for one in notes}
-        return numbers[comment]
+        return {id: number for number, notes in comments.items() for id in notes}[comment]
 
     def _label(self, request: Request, number: str) -> Reply:
         return self._labels(number, add=tuple(request.value["labels"]), remove=())

@@ -194,8 +194,8 @@ class GitLabRoutes:
         return log_of(self._state, id)
 
     def _shown(self, issue: Issue) -> dict[str, Any]:
-        contents = self._state.contents
-        entries = (*contents.changes[issue.number], *contents.comments.get(issue.number, ()))
+        comments = self._state.comments_now(issue.number)
+        entries = (*self._state.contents.changes[issue.number], *comments)
         return {
             "iid": issue.number,
             "title": issue.title,
