@@ -14,8 +14,7 @@ from reactivex import Observable
 
 from cuggino.config import ForgeKind
 from cuggino.errors import ForgeRefused, ForgeUnreachable
-from cuggino.forge import Comment, Issue, Job, PullRequest, Remark, ci_state
-from cuggino.forge.model import JobState
+from cuggino.forge import Comment, Issue, Job, JobState, PullRequest, Remark, ci_state
 from cuggino.operators import Flow, emit, flow, pause
 from cuggino.testing.clock import VirtualClock, seconds
 

@@ -194,8 +194,8 @@ class GitLabRoutes:
         return log_of(self._state, id)
 
     def _shown(self, issue: Issue) -> dict[str, Any]:
-        comments = self._state.comments_now(issue.number)
-        entries = (*self._state.contents.changes[issue.number], *comments)
+        times = [change.at for change in self._state.contents.changes[issue.number]]
+        times += [comment.at for comment in self._state.comments_now(issue.number)]
         return {
             "iid": issue.number,
             "title": issue.title,
@@ -204,7 +204,7 @@ class GitLabRoutes:
             "author": self._person(issue.author),
             "state": "opened" if issue.is_open else "closed",
             "labels": list(issue.labels),
-            "updated_at": max(entry.at for entry in entries).isoformat(),
+            "updated_at": max(times).isoformat(),
         }
 
     def _pull(self, pull: PullRequest) -> dict[str, Any]:

@@ -14,8 +14,7 @@ from typing import Any, Literal
 
 from reactivex import Observable
 
-from cuggino.forge import PullRequest
-from cuggino.forge.model import JobState
+from cuggino.forge import JobState, PullRequest
 from cuggino.testing import CiRun, ForgePerson, InMemoryForge, VirtualClock
 from cuggino.testing.clock import EPOCH
 
