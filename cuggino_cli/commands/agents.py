@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import click
 
+from cuggino.agents import make_agent
+from cuggino.agents.acp import AcpAgent
+from cuggino.errors import ConfigError
 from cuggino_cli.follow.output import color_option, plain_lines, table_columns, write_json
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.naming import one_line
 from cuggino_cli.options.project import project_folder
-
-if TYPE_CHECKING:
-    from cuggino_cli.screen.terminal import ColorMode
+from cuggino_cli.options.trusting import check_trust, is_trusted
+from cuggino_cli.screen.agents import agents_fragments
+from cuggino_cli.screen.terminal import ColorMode
 
 
 @click.group(
@@ -50,15 +52,12 @@ def command(ctx: click.Context, as_json: bool, color: ColorMode) -> int:
     if ctx.invoked_subcommand is not None:
         return 0
     from cuggino.doctor import inspect_agents
-    from cuggino_cli.options.trusting import is_trusted
 
     reports = inspect_agents(project_folder(), trusted=is_trusted(project_folder()))
     if as_json:
         for report in reports:
             write_json(report.to_json())
         return 0
-    from cuggino_cli.screen.agents import agents_fragments
-
     lines = plain_lines(color)
     lines.print(agents_fragments(reports, columns=table_columns(lines)))
     return 0
@@ -80,11 +79,7 @@ def check_command(name: str, as_json: bool) -> int:
     NAME is `acp:` and the name of a program. Its sessions are opened in an empty folder and end
     before their prompt, so nothing is sent to a model.
     """
-    from cuggino.agents import make_agent
-    from cuggino.agents.acp import AcpAgent
-    from cuggino.errors import ConfigError
     from cuggino.testing import try_offline
-    from cuggino_cli.options.trusting import check_trust
 
     agent = make_agent(name, cwd=project_folder())
     if not isinstance(agent, AcpAgent):

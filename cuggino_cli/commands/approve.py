@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+from cuggino.errors import ConfigError
+from cuggino.storage import Issue, plan_of
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.commanding import awaited_approval, decide
 from cuggino_cli.options.completing import issue_names
-
-if TYPE_CHECKING:
-    from cuggino.storage import Issue
 
 
 @click.command(
@@ -38,9 +35,6 @@ def command(name: str | None, edit: bool) -> int:
 
 def _edited(issue: Issue) -> str:
     """Return the plan as a person has saved it in an editor."""
-    from cuggino.errors import ConfigError
-    from cuggino.storage import plan_of
-
     plan = plan_of(issue)
     if not plan:
         raise click.UsageError("Only a plan can be edited.")

@@ -7,16 +7,19 @@ import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from cuggino.errors import ConfigError, StorageError
+from cuggino.events import WatchForgeWaiting, WatchItemImported, WatchSourceFailed
+from cuggino.runs import project_status
+from cuggino.runs.words import sent_back_text
+from cuggino.storage import Backlog, Origins, Workspace, read_text_file
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.completing import backlog_items, parked_items
+from cuggino_cli.options.naming import find, one_line, show_file
 from cuggino_cli.options.project import project_folder
-
-if TYPE_CHECKING:
-    from cuggino.storage import Backlog
+from cuggino_cli.screen.text import inert
 
 _KIND_COLUMNS = 9
 
@@ -56,8 +59,6 @@ def command() -> None:
 @click.option("--file", metavar="FILE", help="A file with the description; - is standard input.")
 def add(title: str, stdin: str | None, text: str | None, file: str | None) -> int:
     """Add an item at the end; - reads its text from standard input."""
-    from cuggino_cli.options.naming import one_line
-
     if stdin not in (None, "-"):
         raise click.UsageError(f"Unexpected argument {one_line(stdin)!r}: quote the title.")
     if sum(given is not None for given in (stdin, text, file)) > 1:
@@ -103,8 +104,6 @@ def list_items() -> int:
 @click.argument("name", shell_complete=backlog_items)
 def show(name: str) -> int:
     """Print an item."""
-    from cuggino_cli.options.naming import show_file
-
     backlog, parked = _backlog(), _backlog().parked()
     found = _find(name, [*_files(backlog), *parked])
     is_parked = found not in _files(backlog)
@@ -121,8 +120,6 @@ def show(name: str) -> int:
 @click.argument("name", shell_complete=parked_items)
 def retry(name: str) -> int:
     """Put a parked item back into the backlog."""
-    from cuggino_cli.options.naming import one_line
-
     backlog = _backlog()
     back = backlog.unpark(_find(name, list(backlog.parked()), what="parked item"))
     click.echo(f"Back in the backlog: {one_line(back)}")
@@ -133,8 +130,6 @@ def retry(name: str) -> int:
 @click.argument("name", shell_complete=backlog_items)
 def remove(name: str) -> int:
     """Take an item out; its file goes to .cuggino/archive."""
-    from cuggino_cli.options.naming import one_line
-
     backlog = _backlog()
     archived = backlog.remove(_find(name, [*_files(backlog), *backlog.parked()]))
     click.echo(f"Moved to .cuggino/archive/{one_line(archived)}")
@@ -156,9 +151,7 @@ def import_items() -> int:
     A watch does so by itself. Each change is printed; `cuggino help trackers` explains them.
     """
     from cuggino import Runtime, iterate
-    from cuggino.events import WatchForgeWaiting, WatchItemImported, WatchSourceFailed
     from cuggino_cli.options.trusting import check_trust
-    from cuggino_cli.screen.text import inert
 
     check_trust(project_folder())
     changes = failures = 0
@@ -179,28 +172,18 @@ def import_items() -> int:
 
 def _pages() -> dict[str, str]:
     """Return the pages of imported items."""
-    from cuggino.storage import Origins, Workspace
-
     origins = Origins(Workspace(project_folder())).all()
     return {name: origin.url for name, origin in origins.items()}
 
 
 def _backlog() -> Backlog:
-    from cuggino.storage import Backlog, Workspace
-
     return Backlog(Workspace(project_folder()))
 
 
 def _at_work() -> dict[str, tuple[str, str]]:
     """Return what the working watch does with its items, if one works: a word, and more of it."""
-    from cuggino.errors import StorageError
-    from cuggino.storage import Workspace
-
     if Workspace(project_folder()).owner() is None:
         return {}
-    from cuggino.runs import project_status
-    from cuggino.runs.words import sent_back_text
-
     try:
         activity = project_status(project_folder(), at=datetime.now(UTC)).activity
     except StorageError:  # which `status` reports
@@ -227,8 +210,6 @@ def _at_work() -> dict[str, tuple[str, str]]:
 
 
 def _parked_folder() -> Path:
-    from cuggino.storage import Workspace
-
     return Workspace(project_folder()).parked
 
 
@@ -239,8 +220,6 @@ def _files(backlog: Backlog) -> list[str]:
 
 
 def _find(wanted: str, names: list[str], *, what: str = "item") -> str:
-    from cuggino_cli.options.naming import find
-
     return find(wanted, list(dict.fromkeys(names)), what=what, number_of=_number)
 
 
@@ -254,17 +233,11 @@ def _after(names: Iterable[str]) -> str:
 
 
 def _line(kind: str, name: str, reason: str) -> str:
-    from cuggino_cli.options.naming import one_line
-    from cuggino_cli.screen.text import inert
-
     indented = inert(reason).replace("\n", "\n" + " " * _KIND_COLUMNS)
     return f"{kind:<{_KIND_COLUMNS}}{one_line(name)}" + (f": {indented}" if reason else "")
 
 
 def _text(text: str | None, file: str | None) -> str:
-    from cuggino.errors import ConfigError
-    from cuggino.storage import read_text_file
-
     if file is None:
         return text or ""
     if file != "-":

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import click
 
+from cuggino.events import ContinueAsked
 from cuggino_cli.help.manual import manual
+from cuggino_cli.options.commanding import Sent
 
 
 @click.command(
@@ -20,9 +22,6 @@ def command() -> int:
 
     A run that has ended is continued by `cuggino run --resume`.
     """
-    from cuggino.events import ContinueAsked
-    from cuggino_cli.options.commanding import Sent
-
     if Sent(ContinueAsked()).is_taken():
         click.echo("The run continues.")
     return 0

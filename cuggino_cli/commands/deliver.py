@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from reactivex import Observable
 
+from cuggino import Runtime, __version__, load_config, resumed_agent
+from cuggino.config import Config
+from cuggino_cli.follow.follower import follow
 from cuggino_cli.follow.output import OutputOptions, output_options
+from cuggino_cli.follow.views import DeliverView
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.completing import agent_names
 from cuggino_cli.options.deliver import (
@@ -32,11 +37,6 @@ from cuggino_cli.options.supervision import (
     with_policies,
 )
 from cuggino_cli.options.trusting import check_trust
-
-if TYPE_CHECKING:
-    from reactivex import Observable
-
-    from cuggino.config import Config
 
 _OF_THE_RUN = {
     "workflow": "sync",
@@ -122,10 +122,6 @@ def command(
     `cuggino deliver sync` is for a changed specification: it compares the deliverables with
     SPEC.md, then verifies each. It takes the same options except --verify and --recheck.
     """
-    from cuggino import Runtime, load_config, resumed_agent
-    from cuggino_cli.follow.follower import follow
-    from cuggino_cli.follow.views import DeliverView
-
     _check(given, is_resumed=resume is not None)
     options = {
         name: given.pop(name)
@@ -170,8 +166,6 @@ def _check(given: dict[str, Any], *, is_resumed: bool) -> None:
 
 def _opening(begins: str, folder: Path, config: Config, chosen: dict[str, Any]) -> Iterator[str]:
     """Yield the lines at the start (AUT-242)."""
-    from cuggino import __version__
-
     what = "sync" if chosen.get("workflow") == "sync" else "coding agent"
     shown = {
         "Working directory": folder,

@@ -10,7 +10,11 @@ from pathlib import Path
 
 import click
 
+from cuggino import Config, ConfigError, Runtime, save_config
+from cuggino.git import Git, gist, git_failure
+from cuggino_cli.follow.follower import follow
 from cuggino_cli.follow.output import OutputOptions, output_options
+from cuggino_cli.follow.views import View
 from cuggino_cli.help.manual import Sectioned, manual
 
 _DEMO = Path(__file__).parents[1] / "demo"
@@ -39,10 +43,6 @@ def command(directory: str | None, output: OutputOptions) -> int:
     A scripted agent plans, implements, gets one request for changes and is approved. The loop, the
     setup and check commands and the commits are real.
     """
-    from cuggino import Runtime
-    from cuggino_cli.follow.follower import follow
-    from cuggino_cli.follow.views import View
-
     folder = make_project(directory)
     if not output.json:
         click.echo(f"The demo project is in {folder}")
@@ -59,9 +59,6 @@ def command(directory: str | None, output: OutputOptions) -> int:
 
 def make_project(directory: str | None) -> Path:
     """Create the demo project: files, configuration, and a repository with one commit."""
-    from cuggino import Config, ConfigError, save_config
-    from cuggino.git import Git, gist, git_failure
-
     if failure := git_failure(Path.cwd()):
         raise ConfigError(failure, hint="install git (again), the demo makes commits")
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+from cuggino import run
+from cuggino.doctor import CheckResult, CheckStatus, doctor
 from cuggino_cli.follow.output import plain_lines
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.completing import agent_names
 from cuggino_cli.options.project import agent_from_project, project_folder
-
-if TYPE_CHECKING:
-    from cuggino.doctor import CheckResult, CheckStatus
-    from cuggino_cli.screen.fragments import Fragment, Label
+from cuggino_cli.options.trusting import is_trusted, trust_result
+from cuggino_cli.screen.fragments import Fragment, Label
 
 _LABELS: dict[CheckStatus, Label] = {"ok": "success", "note": "caution", "problem": "problem"}
 _STATUS_COLUMNS = 9
@@ -37,11 +35,6 @@ _STATUS_COLUMNS = 9
 )
 def command(agent: str | None) -> int:
     """Check that a run can work here."""
-    from cuggino import run
-    from cuggino.doctor import doctor
-    from cuggino_cli.options.trusting import is_trusted, trust_result
-    from cuggino_cli.screen.fragments import Fragment
-
     lines = plain_lines()
     problems = 0
 
@@ -62,8 +55,6 @@ def command(agent: str | None) -> int:
 
 def result_fragments(result: CheckResult) -> list[Fragment]:
     """Return the line of a result, with its hint indented below."""
-    from cuggino_cli.screen.fragments import Fragment
-
     indent = "\n" + " " * _STATUS_COLUMNS
     fragments = [
         Fragment(_LABELS[result.status], f"{result.status:<{_STATUS_COLUMNS}}"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from cuggino_cli.follow.journals import follow_journal
 from cuggino_cli.follow.output import OutputOptions, output_options
 from cuggino_cli.help.manual import Sectioned, manual
 from cuggino_cli.options.completing import run_ids
@@ -30,6 +31,4 @@ def command(run_id: str | None, output: OutputOptions) -> int:
     last one. If the run is killed, this waits until it is resumed. Of a watch, the runs of its
     items are shown too. Ctrl-C ends this and not the run.
     """
-    from cuggino_cli.follow.journals import follow_journal
-
     return follow_journal(project_folder(), run_id, output)

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from cuggino.guard import PERMISSION_SETS
+from cuggino import run
+from cuggino.config import Config, changed_config, load_config
+from cuggino.errors import ConfigError
+from cuggino.guard import PERMISSION_SETS, Level, PermissionSet, allowed_commands
+from cuggino.guard_audit import (
+    BadLine,
+    Case,
+    JudgedCall,
+    audit_run,
+    check_call,
+    judge_case,
+    read_cases,
+)
+from cuggino.runs import Runs
+from cuggino.runs.words import tool_text
 from cuggino_cli.follow.output import color_option, plain_lines, write_json
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.completing import run_ids
-
-if TYPE_CHECKING:
-    from cuggino.config import Config
-    from cuggino.guard import Level, PermissionSet
-    from cuggino.guard_audit import BadLine, Case, JudgedCall
-    from cuggino_cli.screen.fragments import Fragment
-    from cuggino_cli.screen.terminal import ColorMode, Lines
+from cuggino_cli.screen.fragments import Fragment, joined
+from cuggino_cli.screen.terminal import ColorMode, Lines
+from cuggino_cli.screen.verdicts import part_fragments, verdict_fragments, verdict_json
 
 _COMMAND_TOOLS = ("Bash", "Monitor", "PowerShell")
 
@@ -164,11 +174,6 @@ def audit(run_id: str, level: Level | None, as_json: bool, color: ColorMode) -> 
     deliver` are judged at level full, with their own settings and the current .autonoe/agent.json.
     All calls are judged as made in the project's folder: an agent's current folder is not recorded.
     """
-    from cuggino import run
-    from cuggino.guard_audit import audit_run
-    from cuggino.runs import Runs
-    from cuggino_cli.screen.fragments import Fragment
-
     folder = Path.cwd()
     path = Runs(folder).path_of(run_id)
     lines = plain_lines(color)
@@ -194,8 +199,6 @@ def audit(run_id: str, level: Level | None, as_json: bool, color: ColorMode) -> 
 
 def _denied_json(judged: JudgedCall) -> dict[str, Any]:
     """Return a denied call with its place in the journal and the verdict."""
-    from cuggino_cli.screen.verdicts import verdict_json
-
     return {
         "seq": judged.seq,
         "at": judged.at.isoformat(),
@@ -209,10 +212,6 @@ def _denied_json(judged: JudgedCall) -> dict[str, Any]:
 
 def _denied_fragments(judged: JudgedCall) -> list[Fragment]:
     """Return a denied call, and below it each denied part."""
-    from cuggino.runs.words import tool_text
-    from cuggino_cli.screen.fragments import Fragment, joined
-    from cuggino_cli.screen.verdicts import part_fragments
-
     at = f"{judged.at.astimezone():%m-%d %H:%M:%S}"
     head = [
         Fragment("prose", f"{at} {judged.stage or judged.role} "),
@@ -239,9 +238,6 @@ def _config(
     profiles: tuple[str, ...] = (), commands: tuple[str, ...] = (), destructive: bool = False
 ) -> Config:
     """Return the configuration of the project with the given options."""
-    from cuggino.config import changed_config, load_config
-    from cuggino.guard import allowed_commands
-
     config = load_config(Path.cwd())
     values: dict[str, Any] = {}
     if profiles:
@@ -266,9 +262,6 @@ def _check_one(
     as_json: bool,
     lines: Lines,
 ) -> int:
-    from cuggino.guard_audit import check_call
-    from cuggino_cli.screen.verdicts import verdict_fragments, verdict_json
-
     checked = check_call(
         tool, tool_input, project=Path.cwd(), config=config, role=role, level=level, cwd=cwd
     )
@@ -287,9 +280,6 @@ def _check_file(
     as_json: bool,
     lines: Lines,
 ) -> int:
-    from cuggino.guard_audit import judge_case, read_cases
-    from cuggino_cli.screen.verdicts import part_fragments, verdict_json
-
     for case in read_cases(_lines(name), here=Path.cwd(), role=role, level=level):
         verdict = judge_case(case)
         if as_json:
@@ -302,16 +292,12 @@ def _check_file(
 
 def _level_json(case: Case | BadLine) -> dict[str, str]:
     """Return the level of a case; a bad line has none."""
-    from cuggino.guard_audit import BadLine
-
     if isinstance(case, BadLine):
         return {}
     return {"level": case.policy.level if case.policy is not None else "off"}
 
 
 def _lines(name: str) -> list[bytes]:
-    from cuggino.errors import ConfigError
-
     if name == "-":
         return sys.stdin.buffer.readlines()
     try:

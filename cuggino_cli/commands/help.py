@@ -9,9 +9,12 @@ from collections.abc import Sequence
 import click
 from click.shell_completion import CompletionItem
 
+from cuggino.events import event_types
 from cuggino_cli.commands import COMMANDS
-from cuggino_cli.help import TOPICS
+from cuggino_cli.help import TOPICS, lookup, page, schemas
+from cuggino_cli.help.lookup import explanations
 from cuggino_cli.help.manual import manual
+from cuggino_cli.help.rendering import headings, rendered, section
 from cuggino_cli.options.completing import offered
 
 _SHOWN = 5
@@ -30,9 +33,6 @@ def _complete_names(
     context: click.Context, _parameter: click.Parameter, begun: str
 ) -> list[CompletionItem]:
     """Complete the sections of a page, or the subcommands of a command."""
-    from cuggino_cli.help import page
-    from cuggino_cli.help.rendering import headings
-
     topic = str(context.params.get("topic"))
     if topic in TOPICS:
         return offered(headings(page(topic)), begun)
@@ -104,8 +104,6 @@ def _of_command(ctx: click.Context, topic: str, name: str | None) -> int:
 
 def _look_up(ctx: click.Context, word: str, group: click.Group) -> int:
     """Print what there is on a word that is neither a command nor a page."""
-    from cuggino_cli.help import lookup
-
     commands = {name: group.get_command(ctx, name) for name in group.list_commands(ctx)}
     taken = {name: command for name, command in commands.items() if command is not None}
     found = lookup.explanations(word, taken)
@@ -118,10 +116,6 @@ def _look_up(ctx: click.Context, word: str, group: click.Group) -> int:
 
 def _page(topic: str, name: str | None) -> int:
     """Print the page, one section of it, or the rows of its tables that have the name."""
-    from cuggino_cli.help import page
-    from cuggino_cli.help.lookup import explanations
-    from cuggino_cli.help.rendering import headings, section
-
     text: str | None = page(topic)
     assert text is not None
     if name is not None:
@@ -134,17 +128,12 @@ def _page(topic: str, name: str | None) -> int:
 
 def _print(text: str) -> int:
     """Print Markdown, through the pager on a terminal."""
-    from cuggino_cli.help.rendering import rendered
-
     columns = max(min(shutil.get_terminal_size().columns, 100) - 1, 20)
     click.echo_via_pager("".join(f"{line}\n" for line in rendered(text, columns)))
     return 0
 
 
 def _schema(topic: str | None, name: str | None) -> int:
-    from cuggino.events import event_types
-    from cuggino_cli.help import schemas
-
     match topic, name:
         case "events", None:
             schema = schemas.event_schemas()

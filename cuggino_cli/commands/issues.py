@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from datetime import datetime
 
 import click
 
+from cuggino.storage import Issue, Workspace
 from cuggino_cli.help.manual import manual
+from cuggino_cli.options import commanding
 from cuggino_cli.options.completing import issue_names
+from cuggino_cli.options.naming import find, one_line, show_file
 from cuggino_cli.options.project import project_folder
-
-if TYPE_CHECKING:
-    from cuggino.storage import Issue, Workspace
 
 
 @click.group(
@@ -36,8 +37,6 @@ def command() -> None:
 @command.command("list", epilog=manual(("cuggino issues list", "Spec issues first.")))
 def list_issues() -> int:
     """List spec issues, which block the watch, and findings to discuss."""
-    from cuggino_cli.options.naming import one_line
-
     issues = _workspace().issues()
     digits = len(str(len(issues)))
     for number, issue in enumerate(issues, start=1):
@@ -52,8 +51,6 @@ def list_issues() -> int:
 @click.argument("name", shell_complete=issue_names)
 def show(name: str) -> int:
     """Print an issue."""
-    from cuggino_cli.options.naming import show_file
-
     show_file(_find(name, _workspace()).path, what="issue")
     return 0
 
@@ -74,10 +71,6 @@ def answer(name: str, text: str) -> int:
     and the issue is moved to .cuggino/archive. The answer to an agent that waits for it goes to
     that agent alone. TEXT `-` reads standard input.
     """
-    import sys
-
-    from cuggino_cli.options import commanding
-
     if text == "-":
         text = sys.stdin.buffer.read().decode("utf-8", "replace")
     if not text.strip():
@@ -119,8 +112,6 @@ def dismiss(name: str, reason: str) -> int:
 
     The note is written to .cuggino/memory.md, which the audit agent reads.
     """
-    from datetime import datetime
-
     if not reason.strip():
         raise click.UsageError("The reason is empty.")
     workspace = _workspace()
@@ -130,21 +121,15 @@ def dismiss(name: str, reason: str) -> int:
 
 
 def _workspace() -> Workspace:
-    from cuggino.storage import Workspace
-
     return Workspace(project_folder())
 
 
 def _find(wanted: str, workspace: Workspace) -> Issue:
-    from cuggino_cli.options.naming import find
-
     issues = {issue.name: issue for issue in workspace.issues()}
     numbers = {name: number for number, name in enumerate(issues, start=1)}
     return issues[find(wanted, list(issues), what="issue", number_of=numbers.get)]
 
 
 def _report(deed: str, issue: Issue, archived: str) -> None:
-    from cuggino_cli.options.naming import one_line
-
     click.echo(f"{deed}: {one_line(issue.title)}")
     click.echo(f"Moved to .cuggino/archive/{one_line(archived)}")

@@ -5,12 +5,24 @@ from __future__ import annotations
 import shlex
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import click
+from reactivex import Observable
 
+from cuggino import Runtime, resumed_agent, run
+from cuggino.config import chosen_agent, chosen_options, load_config
+from cuggino.errors import CugginoError, ProcessError
+from cuggino.events import PlanBuildPhase
+from cuggino.git import BranchRefused, Git, protected_branch
+from cuggino.operators import Flow, flow
+from cuggino.prompts import PromptNotFound, init_plan_build, read_prompt
+from cuggino.sandbox import views_of
+from cuggino.storage import JOBS_FILE
 from cuggino_cli.commands import loop_configure
+from cuggino_cli.follow.follower import follow
 from cuggino_cli.follow.output import INTERRUPTED, OutputOptions, output_options
+from cuggino_cli.follow.views import PlanBuildView
 from cuggino_cli.help.manual import Sectioned, manual
 from cuggino_cli.options.completing import agent_names
 from cuggino_cli.options.deliver import COMPAT, session_options
@@ -28,12 +40,8 @@ from cuggino_cli.options.supervision import (
 )
 from cuggino_cli.options.trusting import check_trust
 from cuggino_cli.screen import console
-
-if TYPE_CHECKING:
-    from reactivex import Observable
-
-    from cuggino import Runtime
-    from cuggino.events import PlanBuildPhase
+from cuggino_cli.screen.console import complain
+from cuggino_cli.screen.text import inert
 
 _OF_THE_RUN = {
     "auto": "--auto",
@@ -68,8 +76,6 @@ class LoopGroup(Sectioned, click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; errors honor `--compat-exit-codes`."""
-        from cuggino.errors import CugginoError
-
         try:
             return super().invoke(ctx)
         except CugginoError as error:
@@ -137,11 +143,6 @@ def command(
     if context.invoked_subcommand is not None:
         context.obj = config_path
         return 0
-    from cuggino import Runtime, load_config, resumed_agent
-    from cuggino.config import chosen_agent, chosen_options
-    from cuggino_cli.follow.follower import follow
-    from cuggino_cli.follow.views import PlanBuildView
-
     if resume is not None:
         refuse_of_the_run({"auto": auto, **given}, _OF_THE_RUN)
     folder = Path.cwd()
@@ -216,9 +217,6 @@ def _beginning(
 
 def _may_run(folder: Path, options: dict[str, Any], *, is_asking: bool) -> bool:
     """Return whether the branch is unprotected (LOP-040)."""
-    from cuggino.git import BranchRefused, protected_branch
-    from cuggino_cli.screen.console import complain
-
     if options.get("allow_main"):
         return True
     branch = protected_branch(folder, options["protected_branches"])
@@ -254,14 +252,6 @@ def _ask_branch(folder: Path) -> bool:
     Raises:
         KeyboardInterrupt, EOFError: as `_ask_choice`.
     """
-    from cuggino import run
-    from cuggino.config import load_config
-    from cuggino.errors import ProcessError
-    from cuggino.git import Git
-    from cuggino.operators import Flow, flow
-    from cuggino.sandbox import views_of
-    from cuggino_cli.screen.text import inert
-
     git = Git(cwd=folder, views=views_of(load_config(folder)))
 
     def switch(name: str) -> Flow[None]:
@@ -287,8 +277,6 @@ def _look_for_prompts(folder: Path, begin: PlanBuildPhase, options: dict[str, An
     Raises:
         ConfigError: one is missing or unusable.
     """
-    from cuggino.prompts import PromptNotFound, read_prompt
-
     try:
         if begin == "plan":
             read_prompt("plan", options["plan_prompt"], folder)
@@ -314,10 +302,6 @@ def init() -> int:
 
     Existing files are never overwritten.
     """
-    from cuggino.prompts import init_plan_build
-    from cuggino.storage import JOBS_FILE
-    from cuggino_cli.screen.text import inert
-
     folder = Path.cwd()
     settings = load_settings(folder, click.get_current_context().obj).config
     plan, build = settings.plan_prompt, settings.build_prompt

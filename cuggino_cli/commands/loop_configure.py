@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import click
 
+from cuggino.config import (
+    PLAN_BUILD_CONFIG_FILE,
+    Config,
+    LoadedPlanBuildConfig,
+    LogLevel,
+    PlanBuildConfig,
+    change_plan_build_config,
+    load_config,
+    load_plan_build_config,
+    reset_plan_build_config,
+)
+from cuggino.errors import ConfigError
 from cuggino_cli.follow.output import INTERRUPTED
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.plan_build import load_settings, user_file
 from cuggino_cli.options.questions import Question, ask, say, y_or_n, yes_or_no
 from cuggino_cli.screen import console
-
-if TYPE_CHECKING:
-    from cuggino.config import LoadedPlanBuildConfig, PlanBuildConfig
+from cuggino_cli.screen.text import inert
 
 _KEYS = {
     "model": "model",
@@ -76,8 +86,6 @@ def command(is_project: bool, reset: bool, show: bool, **flags: Any) -> int:
         return 0
     file = _file(folder, is_project=is_project)
     if reset:
-        from cuggino.config import reset_plan_build_config
-
         reset_plan_build_config(file)
         click.echo("Configuration reset to defaults.")
         return 0
@@ -96,9 +104,6 @@ def command(is_project: bool, reset: bool, show: bool, **flags: Any) -> int:
 
 
 def _file(folder: Path, *, is_project: bool) -> Path:
-    from cuggino.config import PLAN_BUILD_CONFIG_FILE
-    from cuggino.errors import ConfigError
-
     if is_project:
         return folder / PLAN_BUILD_CONFIG_FILE
     file = user_file()
@@ -109,8 +114,6 @@ def _file(folder: Path, *, is_project: bool) -> Path:
 
 def _present(folder: Path, *, is_project: bool) -> PlanBuildConfig:
     """Return the settings that the file overrides; the project's never affect the user's."""
-    from cuggino.config import load_plan_build_config
-
     if is_project:
         return load_settings(folder).config
     return load_plan_build_config(Path.home()).config
@@ -118,9 +121,6 @@ def _present(folder: Path, *, is_project: bool) -> PlanBuildConfig:
 
 def _save(folder: Path, file: Path, changes: dict[str, Any]) -> None:
     """Save the changes and print the resulting settings (LOP-027, LOP-028)."""
-    from cuggino.config import change_plan_build_config
-    from cuggino_cli.screen.text import inert
-
     change_plan_build_config(file, changes)
     settings = load_settings(folder).config
     click.echo("Configuration saved.")
@@ -138,9 +138,6 @@ def _save(folder: Path, file: Path, changes: dict[str, Any]) -> None:
 
 def _show(folder: Path, loaded: LoadedPlanBuildConfig) -> None:
     """Print each value with its origin; model and agent may come from `.cuggino.json`."""
-    from cuggino.config import Config, load_config
-    from cuggino_cli.screen.text import inert
-
     shared = load_config(folder)
     for key, field in _KEYS.items():
         value, origin = getattr(loaded.config, field), loaded.origin_of(key)
@@ -170,8 +167,6 @@ def _ask_settings(current: PlanBuildConfig) -> dict[str, Any]:
         KeyboardInterrupt: Ctrl-C.
         EOFError: Ctrl-D on an empty answer, or the terminal was closed.
     """
-    from cuggino_cli.screen.text import inert
-
     models = list(dict.fromkeys((current.model, *_MODELS)))
     say(_TITLE)
     say("Models (a number, or any other name):")
@@ -229,8 +224,6 @@ def _file_name(text: str) -> str:
 
 
 def _level(text: str) -> str:
-    from cuggino.config import LogLevel
-
     levels = get_args(LogLevel)
     if text.strip() not in levels:
         raise ValueError("One of " + ", ".join(levels))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import click
 
+from cuggino.events import PauseAsked, RunPaused
 from cuggino_cli.help.manual import manual
+from cuggino_cli.options.commanding import Sent, is_pending
 
 
 @click.command(
@@ -20,9 +22,6 @@ def command() -> int:
 
     It waits for `cuggino continue`, also if it is killed and resumed in between.
     """
-    from cuggino.events import PauseAsked, RunPaused
-    from cuggino_cli.options.commanding import Sent, is_pending
-
     if is_pending(PauseAsked()):
         click.echo("A pause was asked for already; `cuggino continue` ends it.")
         return 0

@@ -9,15 +9,20 @@ import termios
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 import click
 
+from cuggino import Runtime, iterate
+from cuggino.config import load_config
+from cuggino_cli.follow.output import plain_lines
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.project import project_folder
-
-if TYPE_CHECKING:
-    from cuggino import Runtime
+from cuggino_cli.options.supervision import with_policies
+from cuggino_cli.options.trusting import check_trust
+from cuggino_cli.screen.console import complain
+from cuggino_cli.screen.event_lines import EventLines
+from cuggino_cli.screen.fragments import Verbosity
 
 _RESET = (
     "\x1b[0m"  # no colors
@@ -55,12 +60,6 @@ def command(agent: str | None, chat: bool) -> int:
     This is an interactive agent session in this terminal; the agent leads the project and writes no
     code. Bare `cuggino` starts it too, on a terminal in a configured project.
     """
-    from cuggino import Runtime
-    from cuggino.config import load_config
-    from cuggino_cli.options.supervision import with_policies
-    from cuggino_cli.options.trusting import check_trust
-    from cuggino_cli.screen.console import complain
-
     folder = project_folder(announce=True)
     check_trust(folder)
     config = with_policies(load_config(folder), {})
@@ -79,11 +78,6 @@ def command(agent: str | None, chat: bool) -> int:
 
 def _by_chat(runtime: Runtime) -> int:
     """Print what is said, until Ctrl-C."""
-    from cuggino import iterate
-    from cuggino_cli.follow.output import plain_lines
-    from cuggino_cli.screen.event_lines import EventLines
-    from cuggino_cli.screen.fragments import Verbosity
-
     lines, view = plain_lines("auto"), EventLines(project=str(runtime.cwd))
     for event in iterate(runtime.plan_by_chat()):
         shown = view.fragments(event, Verbosity.NORMAL, at=datetime.now().astimezone())

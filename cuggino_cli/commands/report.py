@@ -10,8 +10,14 @@ from pathlib import Path
 
 import click
 
+from cuggino.errors import ConfigError
+from cuggino.files import write_atomic
+from cuggino.report import GENERATOR, load_report, report_json, report_run
+from cuggino.runs import Runs
+from cuggino.storage import Workspace
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.completing import run_ids
+from cuggino_cli.options.naming import one_line
 from cuggino_cli.options.project import project_folder
 
 
@@ -46,8 +52,6 @@ def command(run_id: str | None, output: str | None, as_json: bool) -> int:
     no network. Only you can read it, as it shows what agents wrote. An existing file is replaced
     only if it is a report.
     """
-    from cuggino.report import load_report, report_json, report_run
-
     if output == "":
         raise click.UsageError("The name of the output file is empty.")
     if as_json:
@@ -66,13 +70,9 @@ def command(run_id: str | None, output: str | None, as_json: bool) -> int:
     if output is not None:
         _write(Path(output), page.html)
         return 0
-    from cuggino.storage import Workspace
-
     reports = Workspace(folder).folder / "reports"
     _write(reports / f"{page.name}.html", page.html, make_folder=True)
     if run_id is None:
-        from cuggino.runs import Runs
-
         latest = Runs(folder).find()
         if latest.id != page.run_id and latest.started.item is None:
             click.echo(f"A later run is not on it: cuggino report {latest.short_id}")
@@ -85,10 +85,6 @@ def _write(path: Path, page: str, *, make_folder: bool = False) -> None:
     Raises:
         ConfigError: it cannot be written there.
     """
-    from cuggino.errors import ConfigError
-    from cuggino.files import write_atomic
-    from cuggino_cli.options.naming import one_line
-
     try:
         if path.is_file():
             if not _is_report(path):
@@ -116,8 +112,6 @@ def _write(path: Path, page: str, *, make_folder: bool = False) -> None:
 
 
 def _is_report(path: Path) -> bool:
-    from cuggino.report import GENERATOR
-
     with path.open("rb") as file:
         head = file.read(4096)
     return not head or f'content="{GENERATOR}"'.encode() in head

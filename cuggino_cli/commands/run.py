@@ -5,11 +5,16 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from reactivex import Observable
 
+from cuggino import Runtime, load_config, resumed_agent
+from cuggino.storage import read_text_file
+from cuggino_cli.follow.follower import follow
 from cuggino_cli.follow.output import OutputOptions, output_options
+from cuggino_cli.follow.views import View
 from cuggino_cli.help.manual import Sectioned, manual
 from cuggino_cli.options.completing import agent_names
 from cuggino_cli.options.naming import one_line
@@ -33,9 +38,6 @@ from cuggino_cli.options.supervision import (
     with_policies,
 )
 from cuggino_cli.options.trusting import check_trust
-
-if TYPE_CHECKING:
-    from reactivex import Observable
 
 
 @click.command(
@@ -96,11 +98,6 @@ def command(
     other settings come from .cuggino.json; see `cuggino setup`. Each run has a journal, so that it
     can be resumed after a limit or a crash.
     """
-    from cuggino import Runtime, load_config, resumed_agent
-    from cuggino.storage import read_text_file
-    from cuggino_cli.follow.follower import follow
-    from cuggino_cli.follow.views import View
-
     focus = _focus(text, focus)
     if (focus is None) == (resume is None):
         example = 'say what to work on, as in `cuggino run "the login page"`'

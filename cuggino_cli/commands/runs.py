@@ -5,10 +5,28 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import click
+from reactivex import Observable, operators as ops
 
+from cuggino import run as run_stream
+from cuggino.events import StageCost, WatchEvent
+from cuggino.runs import (
+    RecordedRun,
+    Runs,
+    TimedEvent,
+    UnreadableRun,
+    replay as replay_run,
+    replay_timed,
+    run_details_json,
+    run_json,
+    run_stats,
+    stats_json,
+    unreadable_json,
+    waiting_runs,
+)
+from cuggino_cli.follow.journals import print_recorded
 from cuggino_cli.follow.output import (
     OutputOptions,
     color_option,
@@ -20,13 +38,9 @@ from cuggino_cli.follow.output import (
 from cuggino_cli.help.manual import Sectioned, manual
 from cuggino_cli.options.completing import run_ids
 from cuggino_cli.options.project import project_folder
-
-if TYPE_CHECKING:
-    from reactivex import Observable
-
-    from cuggino.events import WatchEvent
-    from cuggino.runs import RecordedRun, Runs
-    from cuggino_cli.screen.terminal import ColorMode
+from cuggino_cli.screen.runs import run_fragments, run_rows, runs_fragments
+from cuggino_cli.screen.stats import stats_fragments
+from cuggino_cli.screen.terminal import ColorMode
 
 
 class _ListedGroup(click.Group):
@@ -77,22 +91,16 @@ def command() -> None:
 @color_option
 def list_runs(stats: bool, as_json: bool, color: ColorMode) -> int:
     """List the runs; --json prints an object a line, or one object with --stats."""
-    from cuggino_cli.screen.runs import run_rows, runs_fragments
-
     if stats:
         return _show_stats(as_json=as_json, color=color)
     runs = _runs().all()
     if as_json:
-        from cuggino.runs import UnreadableRun, run_json, unreadable_json
-
         for run in runs:
             if isinstance(run, UnreadableRun):
                 write_json(unreadable_json(run))
             else:
                 write_json(run_json(run))
         return 0
-    from cuggino.runs import RecordedRun, waiting_runs
-
     listed = list(runs)
     if not listed:
         click.echo("There are no runs yet.")
@@ -113,9 +121,6 @@ def list_runs(stats: bool, as_json: bool, color: ColorMode) -> int:
 @color_option
 def show(run_id: str, as_json: bool, color: ColorMode) -> int:
     """Show a run: totals, stages or sessions, and how to resume it."""
-    from cuggino.runs import run_details_json
-    from cuggino_cli.screen.runs import run_fragments
-
     run = _runs().find(run_id)
     if as_json:
         write_json(run_details_json(run))
@@ -144,17 +149,8 @@ def show(run_id: str, as_json: bool, color: ColorMode) -> int:
 @output_options
 def replay(run_id: str, speed: float, output: OutputOptions) -> int:
     """Replay a run as it was shown."""
-    from cuggino.runs import replay as replay_run
-
     if math.isnan(speed):
         raise click.UsageError("--speed is not a number.")
-    from reactivex import operators as ops
-
-    from cuggino import run as run_stream
-    from cuggino.events import StageCost
-    from cuggino.runs import TimedEvent, replay_timed
-    from cuggino_cli.follow.journals import print_recorded
-
     run = _runs().find(run_id)
     if output.json:
         stream = cast("Observable[WatchEvent]", replay_run(run.path, speed=speed))
@@ -190,9 +186,6 @@ def _folder_of(run: RecordedRun) -> Path:
 
 
 def _show_stats(*, as_json: bool, color: ColorMode) -> int:
-    from cuggino.runs import run_stats, stats_json
-    from cuggino_cli.screen.stats import stats_fragments
-
     stats = run_stats(_runs().all())
     if as_json:
         write_json(stats_json(stats))
@@ -206,6 +199,4 @@ def _show_stats(*, as_json: bool, color: ColorMode) -> int:
 
 
 def _runs() -> Runs:
-    from cuggino.runs import Runs
-
     return Runs(project_folder())

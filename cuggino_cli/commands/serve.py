@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from cuggino.web import ServeOptions
+from cuggino_cli.follow.serving import served
 from cuggino_cli.help.manual import Sectioned, manual
 from cuggino_cli.options.project import project_folder
 
@@ -58,9 +60,6 @@ def command(
     A terminal shows it; a log or a pipe gets the name of a file with it, which only you can read.
     See `cuggino help page`.
     """
-    from cuggino.web import ServeOptions
-    from cuggino_cli.follow.serving import served
-
     options = ServeOptions(host=host, port=port, cert=cert, key=key, insecure=insecure)
     with served(folders or (project_folder(),), options) as server:
         click.echo("Ctrl-C ends it.", err=True)

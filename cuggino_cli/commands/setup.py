@@ -9,19 +9,24 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import click
+from pydantic.alias_generators import to_camel
 
+from cuggino.agents import make_agent
+from cuggino.config import CONFIG_FILE, Config, config_path, load_config, parse_config, save_config
+from cuggino.errors import ConfigError, ProcessError
+from cuggino.files import describe, find_project, read_regular, storing
+from cuggino.gate import why_it_cannot_fail
+from cuggino.git import Git
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.completing import agent_names
+from cuggino_cli.options.naming import one_line
 from cuggino_cli.options.questions import Question, Value, ask, y_or_n, yes_or_no
 from cuggino_cli.options.trusting import accept_typed
 from cuggino_cli.screen import console
-
-if TYPE_CHECKING:
-    from cuggino.config import Config
-    from cuggino.errors import ConfigError
+from cuggino_cli.screen.text import inert
 
 _KEY_COLUMNS = 16
 
@@ -191,10 +196,6 @@ def command(yes: bool, overnight: bool, **flags: Any) -> int:
     Settings passed as options are not asked for. Commands that you give here are accepted: a run
     does not ask about them.
     """
-    from pydantic.alias_generators import to_camel
-
-    from cuggino.config import CONFIG_FILE, save_config
-
     folder = Path.cwd()
     _note_project_above(folder)
     existing = read_existing(folder)
@@ -249,10 +250,6 @@ def read_existing(folder: Path) -> ExistingConfig:
     Raises:
         ConfigError: the file cannot be read, so it could not be kept as a backup.
     """
-    from cuggino.config import CONFIG_FILE, Config, config_path, load_config
-    from cuggino.errors import ConfigError
-    from cuggino.files import describe, read_regular
-
     problem = None
     config = Config()
     try:
@@ -277,9 +274,6 @@ def keep_beside(folder: Path, content: bytes) -> Path:
     Raises:
         ConfigError: it cannot be written.
     """
-    from cuggino.config import CONFIG_FILE, config_path
-    from cuggino.errors import ConfigError
-
     number = 0
     while True:
         path = folder / (f"{CONFIG_FILE}.bak" + (f".{number}" if number else ""))
@@ -302,10 +296,6 @@ def keep_beside(folder: Path, content: bytes) -> Path:
 
 def summary(config: Config) -> str:
     """Return the saved settings, one aligned line per key."""
-    from pydantic.alias_generators import to_camel
-
-    from cuggino_cli.screen.text import inert
-
     rows = {
         "specsPath": config.specs_path,
         "maxIterations": str(config.max_iterations),
@@ -331,8 +321,6 @@ def summary(config: Config) -> str:
 
 def _note(text: str) -> None:
     """Print a note on standard error."""
-    from cuggino_cli.screen.text import inert
-
     click.echo(inert(text), err=True)
 
 
@@ -385,9 +373,6 @@ def _night(config: Config) -> dict[str, Value]:
 
 def _is_not_ignored(folder: Path) -> bool:
     """Return whether git would offer `.cuggino/` for a commit, and has nothing of it yet."""
-    from cuggino.errors import ProcessError
-    from cuggino.git import Git
-
     git = Git(cwd=folder)
     try:
         ignored = git.now("check-ignore", "-q", ".cuggino/lock").code
@@ -402,8 +387,6 @@ def _ignore(folder: Path) -> None:
     Raises:
         StorageError: the file cannot be written.
     """
-    from cuggino.files import storing
-
     path = folder / ".gitignore"
     with storing("add .cuggino/", path), path.open("ab+") as file:
         if file.tell():
@@ -413,10 +396,6 @@ def _ignore(folder: Path) -> None:
 
 
 def _note_project_above(folder: Path) -> None:
-    from cuggino.config import CONFIG_FILE
-    from cuggino.files import find_project
-    from cuggino_cli.options.naming import one_line
-
     above = find_project(folder)
     if above != folder:
         where = one_line(str(above))
@@ -432,7 +411,6 @@ def _gate_of_trial(
     else `block`.
     """
     from cuggino.doctor import try_clean_checkout
-    from cuggino.gate import why_it_cannot_fail
 
     settled = _settled(folder, config, {**given, "gate": "block"})
     if why_it_cannot_fail(settled.check_command or ""):
@@ -449,8 +427,6 @@ def _gate_of_trial(
 
 
 def _note_if_it_cannot_fail(command: str) -> None:
-    from cuggino.gate import why_it_cannot_fail
-
     if why := why_it_cannot_fail(command):
         _note(f"The check command cannot fail: {why}.")
 
@@ -461,11 +437,6 @@ def _settled(folder: Path, config: Config, given: Mapping[str, Value]) -> Config
     Raises:
         ConfigError: a setting is invalid, or the settings contradict each other.
     """
-    from pydantic.alias_generators import to_camel
-
-    from cuggino.config import parse_config
-    from cuggino.errors import ConfigError
-
     raw = config.model_dump(by_alias=True)
     raw |= {to_camel(name): value for name, value in given.items()}
     raw["specsPath"] = str(raw["specsPath"]).strip()
@@ -482,8 +453,6 @@ def _settled(folder: Path, config: Config, given: Mapping[str, Value]) -> Config
     except ConfigError as error:
         raise ConfigError(error.message, hint=hint) from error
     if "agent" in given:
-        from cuggino.agents import make_agent
-
         make_agent(settled.agent, cwd=folder, path=settled.agent_path)
     return settled
 
@@ -497,8 +466,6 @@ def _storable(text: str) -> bool:
 
 
 def _print_next_step(folder: Path, config: Config, *, overnight: bool) -> None:
-    from cuggino_cli.screen.text import inert
-
     if not (folder / config.specs_path).is_dir():
         click.echo(
             f"Next: write the specifications in the folder {inert(config.specs_path)}, "

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import click
 
+from cuggino.events import SkipAsked, WatchItemParked
 from cuggino_cli.help.manual import manual
-from cuggino_cli.options.commanding import item_option
+from cuggino_cli.options.commanding import Sent, item_option
+from cuggino_cli.options.naming import one_line
 
 
 @click.command(
@@ -24,10 +26,6 @@ def command(item: str | None) -> int:
     Its agent is terminated, its files stay as they are, and the watch takes the next item.
     `cuggino backlog retry` puts the item back.
     """
-    from cuggino.events import SkipAsked, WatchItemParked
-    from cuggino_cli.options.commanding import Sent
-    from cuggino_cli.options.naming import one_line
-
     sent = Sent(SkipAsked(item=item))
     if sent.is_taken():
         parked = sent.leads_to(WatchItemParked)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from cuggino import run
+from cuggino.config import load_config
+from cuggino.sandbox import views_of
+from cuggino.stages import SlotFolder, SlotListing, SlotRef, clean_slots, list_slots
+from cuggino.storage import Workspace
 from cuggino_cli.follow.output import write_json
 from cuggino_cli.help.manual import manual
+from cuggino_cli.options.naming import one_line
 from cuggino_cli.options.project import project_folder
-
-if TYPE_CHECKING:
-    from cuggino.stages import SlotFolder, SlotListing, SlotRef
 
 _UNITS = ("B", "kB", "MB", "GB")
 _STEP = 1000.0
@@ -47,10 +50,6 @@ def list_command(as_json: bool) -> int:
     `git diff main...REF` shows what a ref holds, `git update-ref -d REF` discards it. While a run
     holds the project, its slots are not looked into.
     """
-    from cuggino import run
-    from cuggino.stages import list_slots
-    from cuggino.storage import Workspace
-
     folder = project_folder()
     busy = Workspace(folder).holder() is not None
     listing = run(list_slots(folder, **_settings(folder), busy=busy))
@@ -71,10 +70,6 @@ def clean(dry_run: bool, as_json: bool) -> int:
 
     The next watch makes its slots anew, and runs the setup command in them.
     """
-    from cuggino import run
-    from cuggino.stages import clean_slots
-    from cuggino.storage import Workspace
-
     folder = project_folder()
     settings = _settings(folder)
     with Workspace(folder).lock(command="cuggino slots clean"):
@@ -106,9 +101,6 @@ def clean(dry_run: bool, as_json: bool) -> int:
 
 
 def _settings(folder: Path) -> dict[str, Any]:
-    from cuggino.config import load_config
-    from cuggino.sandbox import views_of
-
     config = load_config(folder)
     return {
         "slot_folder": config.slot_folder,
@@ -128,8 +120,6 @@ def _lines(listing: SlotListing) -> Iterator[str]:
 
 
 def _line(folder: SlotFolder) -> str:
-    from cuggino_cli.options.naming import one_line
-
     state = {"gate": "a gate tree", "remains": "left by a killed process"}.get(folder.kind, "")
     if folder.busy:
         state = "a run is at work" if folder.kind == "slot" else state
@@ -143,8 +133,6 @@ def _line(folder: SlotFolder) -> str:
 
 
 def _ref_line(ref: SlotRef) -> str:
-    from cuggino_cli.options.naming import one_line
-
     state = "  landed" if ref.landed else ""
     return one_line(f"{ref.ref}  {ref.commit[:_SHORT]}  {ref.subject}{state}")
 

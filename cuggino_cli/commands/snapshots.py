@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+from cuggino import run
+from cuggino.config import Config, load_config
+from cuggino.errors import ConfigError
+from cuggino.sandbox import views_of
+from cuggino.stages import GitSnapshots, Snapshot
+from cuggino.storage import Workspace
 from cuggino_cli.follow.output import write_json
 from cuggino_cli.help.manual import manual
+from cuggino_cli.options.naming import one_line
 from cuggino_cli.options.project import project_folder
-
-if TYPE_CHECKING:
-    from cuggino.stages import GitSnapshots, Snapshot
 
 _SHORTEST = 8
 """Characters of a shortened id."""
@@ -33,8 +35,6 @@ def command(as_json: bool) -> int:
     Before each agent the files of the project are kept as a commit of git, which no branch holds:
     all that are tracked or not ignored. Those of ended runs are removed after snapshotDays.
     """
-    from cuggino import run
-
     snapshots = run(snapshots_here().all()) or []
     names = short_names(snapshots)
     for snapshot in snapshots:
@@ -49,12 +49,6 @@ def command(as_json: bool) -> int:
 
 def snapshots_here() -> GitSnapshots:
     """Return the snapshots of the project in the current folder."""
-    from cuggino.config import Config, load_config
-    from cuggino.errors import ConfigError
-    from cuggino.sandbox import views_of
-    from cuggino.stages import GitSnapshots
-    from cuggino.storage import Workspace
-
     folder = project_folder()
     try:
         config = load_config(folder)
@@ -82,8 +76,6 @@ def short_names(snapshots: list[Snapshot]) -> dict[str, str]:
 
 def line_of(snapshot: Snapshot, names: dict[str, str]) -> str:
     """Return the time and the name of a snapshot, and the omitted paths with reasons."""
-    from cuggino_cli.options.naming import one_line
-
     at = snapshot.at.astimezone()
     left_out = ", ".join(f"{path} ({why})" for path, why in snapshot.left_out.items())
     without = f"  without {left_out}" if left_out else ""

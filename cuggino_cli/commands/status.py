@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from cuggino.runs import project_status, status_json
+from cuggino.storage import served_page
 from cuggino_cli.follow.output import color_option, plain_lines, table_columns, write_json
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.project import project_folder
-
-if TYPE_CHECKING:
-    from cuggino_cli.screen.terminal import ColorMode
+from cuggino_cli.screen.overview import status_fragments
+from cuggino_cli.screen.terminal import ColorMode
 
 _CODES = {"running": 0, "idle": 3, "waiting": 4}
 
@@ -40,12 +41,6 @@ def command(folder: Path | None, as_json: bool, quiet: bool, color: ColorMode) -
     journals, so that no run is slowed. A working run counts as running even if something waits for
     you; while everything stands still until you act, the exit code is 4.
     """
-    from datetime import UTC, datetime
-
-    from cuggino.runs import project_status, status_json
-    from cuggino.storage import served_page
-    from cuggino_cli.screen.overview import status_fragments
-
     status = project_status(folder or project_folder(), at=datetime.now(UTC))
     page = served_page(status.folder)
     if as_json:

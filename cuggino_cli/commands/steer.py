@@ -6,8 +6,9 @@ import sys
 
 import click
 
+from cuggino.events import SteerAsked, Steered
 from cuggino_cli.help.manual import manual
-from cuggino_cli.options.commanding import item_option
+from cuggino_cli.options.commanding import Sent, item_option
 
 _TOLD = {
     "session": "The running agent has your message.",
@@ -37,9 +38,6 @@ def command(text: str, item: str | None) -> int:
     one, in its prompt. The journal has the text, so that a resumed run keeps it. TEXT `-` reads
     standard input.
     """
-    from cuggino.events import SteerAsked, Steered
-    from cuggino_cli.options.commanding import Sent
-
     if text == "-":
         text = sys.stdin.buffer.read().decode("utf-8", "replace")
     sent = Sent(SteerAsked(text=text.strip(), item=item))

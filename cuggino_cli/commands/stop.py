@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import click
 
+from cuggino.events import RunEnded, StopAsked
 from cuggino_cli.help.manual import manual
+from cuggino_cli.options.commanding import Sent
 
 
 @click.command(
@@ -22,9 +24,6 @@ def command(now: bool) -> int:
 
     Its exit code is 130. `cuggino status` shows the command that resumes it.
     """
-    from cuggino.events import RunEnded, StopAsked
-    from cuggino_cli.options.commanding import Sent
-
     sent = Sent(StopAsked(now=now))
     if sent.is_taken():
         has_ended = sent.leads_to(RunEnded) if now else sent.has_led_to(RunEnded)

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from cuggino.errors import ConfigError
+from cuggino.runs import follow_statuses, project_status
+from cuggino.storage import known_projects
 from cuggino_cli.follow.output import color_option, plain_lines
 from cuggino_cli.help.manual import manual
-
-if TYPE_CHECKING:
-    from cuggino_cli.screen.terminal import ColorMode
+from cuggino_cli.screen import console
+from cuggino_cli.screen.fragments import Fragment, joined
+from cuggino_cli.screen.terminal import ColorMode, choose_color, choose_live
+from cuggino_cli.top.application import TopScreen
+from cuggino_cli.top.rows import advice, rows
 
 _PIPE = 120
 """Columns of the rows where the output is not a terminal and COLUMNS is not set."""
@@ -38,15 +46,6 @@ def command(folders: tuple[Path, ...], once: bool, color: ColorMode) -> int:
     that waits for you. Keys look in, steer, answer, pause and stop. The screen follows the journals
     and slows no run; leaving it stops nothing. See `cuggino help control` for the keys.
     """
-    import os
-    import sys
-
-    from cuggino.errors import ConfigError
-    from cuggino.runs import follow_statuses
-    from cuggino.storage import known_projects
-    from cuggino_cli.screen import console
-    from cuggino_cli.screen.terminal import choose_color, choose_live
-
     for folder in folders:
         if not folder.is_dir():
             raise ConfigError(f"{folder} is not a folder", hint="name the folder of a project")
@@ -61,21 +60,12 @@ def command(folders: tuple[Path, ...], once: bool, color: ColorMode) -> int:
             "`cuggino top` needs a terminal that can move its cursor",
             hint="`cuggino top --once` prints the rows and exits",
         )
-    from cuggino_cli.top.application import TopScreen
-
     color_on = choose_color(color, sys.stdout, os.environ)
     return TopScreen(follow_statuses(projects), color=color_on).run()
 
 
 def _print_once(projects: list[Path], color: ColorMode) -> int:
     """Print the rows; return the exit code."""
-    import shutil
-    from datetime import UTC, datetime
-
-    from cuggino.runs import project_status
-    from cuggino_cli.screen.fragments import Fragment, joined
-    from cuggino_cli.top.rows import advice, rows
-
     now = datetime.now(UTC)
     statuses = [project_status(project, at=now) for project in projects]
     lines = plain_lines(color)

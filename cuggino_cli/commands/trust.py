@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
+from cuggino.errors import ConfigError
+from cuggino.trust import check_acceptable, project_commands
 from cuggino_cli.help.manual import manual
+from cuggino_cli.options.naming import one_line
 from cuggino_cli.options.project import project_folder
+from cuggino_cli.options.trusting import show_commands, trust_store
 from cuggino_cli.screen import console
 
 
@@ -33,13 +38,6 @@ def command(folder: str | None, yes: bool, listing: bool, revoke: bool) -> int:
     files, and the programs of its repository. Runs ask about those that are new; see `cuggino help
     safety`.
     """
-    from datetime import UTC, datetime
-
-    from cuggino.errors import ConfigError
-    from cuggino.trust import check_acceptable, project_commands
-    from cuggino_cli.options.naming import one_line
-    from cuggino_cli.options.trusting import show_commands, trust_store
-
     if yes + listing + revoke > 1 or (listing and folder is not None):
         raise click.UsageError("Give one of --yes, --list and --revoke, and no folder to --list.")
     store = trust_store()

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+from cuggino import run
+from cuggino.stages import Undone, UndoPlan, find_snapshot, undo_plan, undo_stage
+from cuggino.storage import Workspace
 from cuggino_cli.commands.snapshots import line_of, short_names, snapshots_here
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.completing import run_ids
+from cuggino_cli.options.naming import one_line
 from cuggino_cli.options.project import project_folder
+from cuggino_cli.options.questions import typed, yes_or_no
 from cuggino_cli.screen import console
-
-if TYPE_CHECKING:
-    from cuggino.stages import Undone, UndoPlan
 
 _SHOWN = 200
 """Maximum number of files listed."""
@@ -40,10 +40,6 @@ def command(name: str | None, yes: bool) -> int:
     Files that git ignores and .cuggino/ stay as they are. So do branches and git's index: commits
     that agents made are still there.
     """
-    from cuggino import run
-    from cuggino.stages import find_snapshot, undo_plan, undo_stage
-    from cuggino.storage import Workspace
-
     snapshots = snapshots_here()
     listed = run(snapshots.all()) or []
     snapshot = find_snapshot(listed, name)
@@ -63,8 +59,6 @@ def command(name: str | None, yes: bool) -> int:
 
 
 def _show(plan: UndoPlan, line: str) -> None:
-    from cuggino_cli.options.naming import one_line
-
     click.echo(f"Snapshot: {line}")
     if not plan.changes:
         click.echo("The files are as they were.")
@@ -90,8 +84,6 @@ def _confirmed(count: int) -> bool:
     Raises:
         click.UsageError: there is none.
     """
-    from cuggino_cli.options.questions import typed, yes_or_no
-
     files = "this file" if count == 1 else f"these {count:,} files"
     if not console.on_terminal():
         raise click.UsageError("No terminal to ask on: pass --yes.")
@@ -105,8 +97,6 @@ def _confirmed(count: int) -> bool:
 
 
 def _report(undone: Undone) -> int:
-    from cuggino_cli.options.naming import one_line
-
     for path, why in undone.failed:
         click.echo(f"Not restored: {one_line(path)}: {why}", err=True)
     done = len(undone.plan.changes) - len(undone.failed)

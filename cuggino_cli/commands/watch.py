@@ -6,7 +6,10 @@ from typing import Any
 
 import click
 
+from cuggino import Runtime, load_config
+from cuggino_cli.follow.follower import follow
 from cuggino_cli.follow.output import OutputOptions, output_options
+from cuggino_cli.follow.views import View
 from cuggino_cli.help.manual import Sectioned, manual
 from cuggino_cli.options.clustering import chosen_cluster, cluster_options, silence_dask
 from cuggino_cli.options.completing import agent_names
@@ -119,10 +122,6 @@ def command(
     for contradictions in idle time. Ctrl-C stops the agent, then the watch; a second Ctrl-C exits
     immediately.
     """
-    from cuggino import Runtime, load_config
-    from cuggino_cli.follow.follower import follow
-    from cuggino_cli.follow.views import View
-
     folder = project_folder(announce=True)
     config = with_policies(load_config(folder), {**policies, "hours": list(hours) or None})
     chosen = chosen_cluster(

@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
+from reactivex import Observable
+
+from cuggino import Runtime
 
 if TYPE_CHECKING:
-    from reactivex import Observable
-
-    from cuggino import Runtime
-
     Operator = Callable[[Observable[Any]], Observable[Any]]
 
 

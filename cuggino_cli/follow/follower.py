@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reactivex import Observable
 from reactivex.internal.exceptions import DisposedException
@@ -24,12 +24,10 @@ from cuggino_cli.follow.output import INTERRUPTED, plain_lines
 from cuggino_cli.follow.views import Ending, View
 from cuggino_cli.screen.controls import Controls
 from cuggino_cli.screen.fragments import Fragment
+from cuggino_cli.screen.live import KeyActions, LiveScreen
 from cuggino_cli.screen.render import with_printer
 from cuggino_cli.screen.standard_output import give_up_soon
 from cuggino_cli.screen.terminal import Lines, choose_live
-
-if TYPE_CHECKING:
-    from cuggino_cli.screen.live import LiveScreen
 
 STOPPING = "cuggino: stopping; Ctrl-C once more ends it at once"
 
@@ -160,8 +158,6 @@ class _Follower:
             yield self._controls
             return
         # Loaded where it is needed: a pipe needs none of prompt_toolkit.
-        from cuggino_cli.screen.live import KeyActions, LiveScreen
-
         has_keys = sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
         actions = KeyActions(
             press=lambda key: self._soon(lambda c: c.press(key, self._lane.now)),

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cuggino.errors import StorageError
+from cuggino.storage import announce_page
+
 if TYPE_CHECKING:
     from cuggino.web import ServeOptions, Server
 
@@ -27,8 +30,6 @@ def served(
     Raises:
         ConfigError: a folder is missing, the port is in use, or the options are refused.
     """
-    from cuggino.errors import StorageError
-    from cuggino.storage import announce_page
     from cuggino.web import serving
 
     with serving(folders, options) as server, contextlib.ExitStack() as stack:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cuggino.config import Config
+from cuggino.errors import ConfigError
 from cuggino_cli.options.supervision import Command, with_options
 
 if TYPE_CHECKING:
-    from cuggino.config import Config
     from cuggino.placement import ClusterAddress
 
 INSECURE = click.option(
@@ -54,8 +55,6 @@ def chosen_cluster(
     Raises:
         ConfigError: it cannot be connected to, or must not be without TLS; `--detach` without one.
     """
-    from cuggino.errors import ConfigError
-
     settings = config.cluster_settings
     if cluster is None and settings.address is None:
         for option, given in (("--detach", detach), ("--insecure", insecure)):

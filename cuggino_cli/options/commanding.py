@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import click
 
+from cuggino.config import load_config
+from cuggino.control import check_receiver, pending_commands, send_command
+from cuggino.errors import ConfigError
+from cuggino.events import ControlEvent, ControlIgnored, Event
+from cuggino.processes import is_started_by_run
+from cuggino.runs import JournalNews
+from cuggino.storage import DECISIONS, Issue, Workspace, answer_issue
 from cuggino_cli.options.completing import backlog_items
+from cuggino_cli.options.naming import find, one_line
 from cuggino_cli.options.project import project_folder
-
-if TYPE_CHECKING:
-    from cuggino.events import ControlEvent, Event
-    from cuggino.storage import Issue
 
 E = TypeVar("E", bound="Event")
 
@@ -40,9 +45,6 @@ def is_pending(command: ControlEvent) -> bool:
         NothingRuns: no run works here.
         ConfigError: an agent asks, or the run cannot obey it.
     """
-    from cuggino.control import check_receiver, pending_commands
-    from cuggino.storage import Workspace
-
     folder = project_folder()
     check_receiver(Workspace(folder), command)
     return command in pending_commands(folder)
@@ -55,11 +57,6 @@ def answer(project: Path, issue: Issue, text: str) -> tuple[str, Path]:
         ConfigError: the answer is blank, or the configuration cannot be used.
         StorageError: the issue is gone, or the answer could not be written.
     """
-    from datetime import datetime
-
-    from cuggino.config import load_config
-    from cuggino.storage import DECISIONS, Workspace, answer_issue
-
     if issue.is_approval:
         _check_person()
     specs = Path(load_config(project).specs_path)
@@ -75,10 +72,6 @@ def awaited_approval(wanted: str | None) -> Issue:
         ConfigError: nothing waits.
         click.UsageError: it is not clear which.
     """
-    from cuggino.errors import ConfigError
-    from cuggino.storage import Workspace
-    from cuggino_cli.options.naming import find, one_line
-
     issues = Workspace(project_folder()).issues()
     numbers = {issue.name: number for number, issue in enumerate(issues, start=1)}
     open_ones = {issue.name: issue for issue in issues if issue.is_approval}
@@ -103,7 +96,6 @@ def decide(issue: Issue, *, approves: bool, text: str = "") -> int:
         StorageError: it is settled, or the decision could not be written.
     """
     from cuggino.storage import Workspace, decide
-    from cuggino_cli.options.naming import one_line
 
     _check_person()
     decide(Workspace(project_folder()), issue, approves=approves, text=text)
@@ -112,9 +104,6 @@ def decide(issue: Issue, *, approves: bool, text: str = "") -> int:
 
 
 def _check_person() -> None:
-    from cuggino.errors import ConfigError
-    from cuggino.processes import is_started_by_run
-
     if is_started_by_run():
         raise ConfigError(
             "agents and commands of a run cannot approve anything",
@@ -132,10 +121,6 @@ class Sent:
     """
 
     def __init__(self, command: ControlEvent) -> None:
-        from cuggino.control import send_command
-        from cuggino.runs import JournalNews
-        from cuggino.storage import Workspace
-
         folder = project_folder()
         self._news = JournalNews(Workspace(folder))
         self._tag = command.tag
@@ -148,8 +133,6 @@ class Sent:
         Raises:
             ConfigError: the run has ignored it.
         """
-        from cuggino.errors import ConfigError
-        from cuggino.events import ControlIgnored
 
         def answers(event: Event) -> bool:
             return event.tag == self._tag or isinstance(event, ControlIgnored)

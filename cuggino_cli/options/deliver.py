@@ -8,10 +8,12 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from cuggino.config import Config
+from cuggino.errors import CugginoError
 from cuggino_cli.help.manual import Sectioned
 from cuggino_cli.options.supervision import MODEL_HELP, Command, with_options
 
@@ -21,9 +23,6 @@ USUAL_THINKING = 8192
 """Tokens of a bare `--thinking`."""
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
-
-if TYPE_CHECKING:
-    from cuggino.config import Config
 
 Callback = Callable[[click.Context, click.Parameter, Any], Any]
 
@@ -146,8 +145,6 @@ def _filled(args: list[str]) -> Iterator[str]:
 @contextlib.contextmanager
 def _codes(*, compat: bool) -> Iterator[None]:
     """With `compat`, map every error to exit code 1 (AUT-244)."""
-    from cuggino.errors import CugginoError
-
     try:
         yield
     except click.ClickException as error:
@@ -165,8 +162,6 @@ def _codes(*, compat: bool) -> Iterator[None]:
 
 
 def _is_unexpected(error: Exception) -> bool:
-    from cuggino.errors import CugginoError
-
     expected = (CugginoError, click.ClickException, click.Abort, click.exceptions.Exit)
     return not isinstance(error, (*expected, BrokenPipeError))
 

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import click
 
+from cuggino.errors import StorageError
+from cuggino_cli.screen.text import inert
+
 _SHOWN = 5
 
 
 def one_line(text: str) -> str:
     """Return text without control characters and line breaks, for the middle of a line."""
-    from cuggino_cli.screen.text import inert
-
     return inert(text).replace("\n", "\N{SYMBOL FOR NEWLINE}")
 
 
@@ -45,9 +46,6 @@ def show_file(path: Path, *, what: str) -> None:
     Raises:
         StorageError: it cannot be read.
     """
-    from cuggino.errors import StorageError
-    from cuggino_cli.screen.text import inert
-
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from cuggino.files import find_project
+from cuggino_cli.options.naming import one_line
 
 _WITH_FILE = ("scripted:", "replay:")
 """Agents that are files."""
@@ -18,8 +19,6 @@ def project_folder(*, announce: bool = False) -> Path:
     here = Path.cwd()
     folder = find_project(here)
     if announce and folder != here:
-        from cuggino_cli.options.naming import one_line
-
         click.echo(f"cuggino: in the project {one_line(str(folder))}", err=True)
     return folder
 

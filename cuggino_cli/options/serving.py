@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from cuggino import load_config
+from cuggino.errors import CugginoError
 from cuggino_cli.follow.output import INTERRUPTED
+from cuggino_cli.follow.serving import served
 from cuggino_cli.screen import console
 
 if TYPE_CHECKING:
@@ -39,9 +42,6 @@ def beside_page(run: Callable[[], int], folder: Path, *, serve: bool) -> int:
     """
     if not serve:
         return run()
-    from cuggino import load_config
-    from cuggino_cli.follow.serving import served
-
     if not load_config(folder).journal:
         raise click.UsageError('--serve shows journals, and "journal" is false.')
     with served([folder], err=True) as server:
@@ -59,8 +59,6 @@ def _code_of(run: Callable[[], int]) -> int:
     Raises:
         CugginoError: nothing has run.
     """
-    from cuggino.errors import CugginoError
-
     try:
         return run()
     except CugginoError as error:

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from cuggino.agents import Candidate, LlmAgent, Role, RoutedAgent
+from cuggino.agents.cassettes import ReplayAgent
+from cuggino.config import Config, changed_config
+from cuggino.errors import AgentNotFound
+from cuggino.guard import NO_SANDBOX, sandbox_mode, start_warnings
+from cuggino.operators import parse_duration
+from cuggino.sandbox import home_of, probe
 from cuggino_cli.options.project import project_folder
 
 if TYPE_CHECKING:
-    from cuggino.agents import Candidate, LlmAgent, Role, RoutedAgent
-    from cuggino.config import Config
-
     _Type = click.ParamType[float]
 else:
     _Type = click.ParamType
@@ -43,8 +47,6 @@ class Duration(_Type):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """Return the seconds; an invalid duration is a usage error."""
-        from cuggino.operators import parse_duration
-
         try:
             return parse_duration(value)
         except ValueError as error:
@@ -224,9 +226,6 @@ def with_policies(config: Config, given: dict[str, Any], *, autonoe_words: bool 
     Raises:
         ConfigError: a value is invalid.
     """
-    from cuggino.config import changed_config
-    from cuggino.guard import NO_SANDBOX, sandbox_mode, start_warnings
-
     changes = {name: value for name, value in given.items() if value is not None}
     if (occasions := changes.pop("notify_on", None)) is not None:
         settings = config.notifications.model_dump()
@@ -254,11 +253,8 @@ def warn_if_loose(config: Config, agent: LlmAgent, *, roles: Sequence[Role]) -> 
     Only agents of these roles are checked. Of several agents, missing ones are reported too.
     """
     router = _as_router(agent)
-    if agent.is_router and router is None:
-        from cuggino.agents.cassettes import ReplayAgent
-
-        if isinstance(agent, ReplayAgent):
-            return  # a replay runs no tools
+    if agent.is_router and router is None and isinstance(agent, ReplayAgent):
+        return  # a replay runs no tools
     if config.guard == "off":
         only = "agents may do whatever you may"
         if config.sandbox != "off":
@@ -283,8 +279,6 @@ def _as_router(agent: LlmAgent) -> RoutedAgent | None:
     """Return the agent if it is a router itself; a single agent loads no router."""
     if not agent.is_router:
         return None
-    from cuggino.agents import RoutedAgent
-
     return agent if isinstance(agent, RoutedAgent) else None
 
 
@@ -299,8 +293,6 @@ def _warn_of(config: Config, agent: LlmAgent, name: str, roles: Sequence[Role]) 
 
 def _are_confined(config: Config, roles: Sequence[Role]) -> bool:
     """Return whether the system confines these roles here."""
-    from cuggino.sandbox import home_of, probe
-
     if config.sandbox == "off":
         return False
     boundary = probe(project_folder(), home=home_of(os.environ))
@@ -308,8 +300,6 @@ def _are_confined(config: Config, roles: Sequence[Role]) -> bool:
 
 
 def _warn_if_missing(candidate: Candidate) -> None:
-    from cuggino.errors import AgentNotFound
-
     try:
         candidate.agent.check()
     except AgentNotFound as error:

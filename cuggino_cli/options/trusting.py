@@ -11,20 +11,21 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cuggino.config import UserConfig, load_user_config
+from cuggino.errors import ConfigError, CugginoError
+from cuggino.processes import is_started_by_run
+from cuggino.trust import ProjectCommand, TrustStore, project_commands
+from cuggino_cli.options.naming import one_line
 from cuggino_cli.screen import console
 
 if TYPE_CHECKING:
     from cuggino.doctor import CheckResult, CheckStatus
-    from cuggino.trust import ProjectCommand, TrustStore
-
 _LONGEST = 200
 """Characters that are shown of a command."""
 
 
 def trust_store() -> TrustStore | None:
     """Return what the user has accepted; None without a home folder."""
-    from cuggino.trust import TrustStore
-
     folder = _own_folder("XDG_STATE_HOME", ".local/state")
     return None if folder is None else TrustStore(folder / "trust")
 
@@ -45,10 +46,6 @@ def check_trust(folder: Path) -> None:
         ConfigError: the user does not accept them, or cannot be asked but has to be; or the user's
             configuration is unusable.
     """
-    from cuggino.errors import ConfigError
-    from cuggino.processes import is_started_by_run
-    from cuggino.trust import project_commands
-
     rule = _rule()
     if rule == "off":
         return
@@ -88,7 +85,6 @@ def trust_result(folder: Path) -> CheckResult | None:
         ConfigError: the user's configuration is unusable.
     """
     from cuggino.doctor import CheckResult
-    from cuggino.trust import project_commands
 
     commands = project_commands(folder)
     rule = _rule()
@@ -113,9 +109,6 @@ def show_commands(commands: Iterable[ProjectCommand]) -> None:
 
 def accept_typed(folder: Path, file: str, keys: Iterable[str]) -> None:
     """Accept the commands under these keys of a file, which the user has just typed."""
-    from cuggino.errors import CugginoError
-    from cuggino.trust import project_commands
-
     store = trust_store()
     places = {f"{file}: {key}" for key in keys}
     typed = [command for command in project_commands(folder) if command.place in places]
@@ -125,8 +118,6 @@ def accept_typed(folder: Path, file: str, keys: Iterable[str]) -> None:
 
 
 def _line(command: ProjectCommand) -> str:
-    from cuggino_cli.options.naming import one_line
-
     text = one_line(command.text)
     text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
     return f"{one_line(command.place)}: {text}"
@@ -134,8 +125,6 @@ def _line(command: ProjectCommand) -> str:
 
 def _rule() -> str:
     """Return the trust setting of the user's own configuration."""
-    from cuggino.config import UserConfig, load_user_config
-
     if given := os.environ.get("CUGGINO_CONFIG"):
         return load_user_config(Path(given)).trust
     folder = _own_folder("XDG_CONFIG_HOME", ".config")

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
+from cuggino.runs.words import Tone
 from cuggino_cli.screen.text import inert
-
-if TYPE_CHECKING:  # commands that print no events do not load them
-    from cuggino.runs.words import Tone
 
 
 class Verbosity(IntEnum):
