@@ -116,7 +116,6 @@ class AgentSettings(SharedSection):
 
     @property
     def extra_hooks(self) -> tuple[ExtraHook, ...]:
-        """The hooks of the project."""
         return tuple(hook for hook in self.hooks.pre_tool_use if isinstance(hook, ExtraHook))
 
     @property

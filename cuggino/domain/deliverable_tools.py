@@ -74,7 +74,6 @@ class ToolAnswer(NamedTuple):
     """The deliverables found by a successful `list`; they are the whole answer."""
 
     def as_json(self) -> dict[str, object]:
-        """Return the answer as an object."""
         if self.listed is not None:
             return {"deliverables": [_listed(item) for item in self.listed]}
         answer: dict[str, object] = {"success": self.success, "message": self.message}

@@ -71,7 +71,6 @@ class Deliverables:
 
     @property
     def count_deprecated(self) -> int:
-        """Return the number of deprecated deliverables."""
         return len(self.items) - self.total
 
     @property

@@ -66,7 +66,6 @@ class RepetitionWatch:
         self._equal = [0] * LONGEST_CYCLE
 
     def called(self, tool: str, given: Any, *, id: str = "") -> None:
-        """Record a call."""
         call = _Call(tool, hash(_as_json(given)))
         if id:
             self._running[id] = call

@@ -126,12 +126,10 @@ class DeliverablesListed(DeliverEvent):
 
     @property
     def blocked(self) -> int:
-        """Return the number of blocked deliverables."""
         return sum(item.status == "blocked" for item in self.deliverables)
 
     @property
     def verified(self) -> int:
-        """Return the number of verified deliverables."""
         return sum(item.verified for item in self.deliverables)
 
 

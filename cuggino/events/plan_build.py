@@ -112,7 +112,6 @@ class JobsCounted(PlanBuildEvent):
 
     @property
     def total(self) -> int:
-        """Return the number of all jobs."""
         return self.open + self.done + self.blocked
 
 

@@ -167,12 +167,10 @@ class WatchWorkers(WatchLoopEvent):
 
     @property
     def places(self) -> int:
-        """Return the places of all workers."""
         return sum(worker.places for worker in self.workers)
 
     @property
     def free(self) -> int:
-        """Return the free places of all workers."""
         return sum(worker.free for worker in self.workers)
 
 

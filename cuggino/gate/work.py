@@ -126,7 +126,6 @@ class NoWork:
     def copy(
         self, start: State, paths: Sequence[str], *, env: Mapping[str, str]
     ) -> Observable[Shell | None]:
-        """Emit None."""
         return just(None)
 
     def standing(
@@ -136,11 +135,9 @@ class NoWork:
         return just(Standing())
 
     def stage(self, paths: Sequence[str]) -> Observable[Any]:
-        """Stage nothing."""
         return just(None)
 
     def as_commit(self) -> Observable[str | None]:
-        """Emit None."""
         return just(None)
 
     def return_to(self, branch: str) -> Observable[bool]:

@@ -53,7 +53,6 @@ class Layout:
 
     @property
     def store(self) -> Objects:
-        """The objects of the repository."""
         return Objects(self.objects, self.algorithm)
 
     @property

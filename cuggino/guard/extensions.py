@@ -39,7 +39,6 @@ class AllowedCommands(NamedTuple):
     """Allowed in sessions that only read and verify."""
 
     def of(self, mode: Mode) -> tuple[str, ...]:
-        """Return the programs allowed in this mode."""
         own = self.run if mode == "run" else self.sync
         return tuple(dict.fromkeys((*self.base, *own)))
 

@@ -107,7 +107,6 @@ class Assignment(_Model):
         return cls(config=said, options=told, env=dict(options.env), **more)
 
     def configuration(self) -> Config:
-        """Return the configuration of the project."""
         return Config.model_validate(self.config)
 
     def loop_options(self, cwd: Path) -> LoopRunOptions:

@@ -54,7 +54,6 @@ class DiffParser:
             self._files[self._present].append(FileChange(path, _count(added), _count(deleted)))
 
     def result(self) -> dict[str, CommitDiff]:
-        """Return the changes of each commit."""
         return {
             commit: CommitDiff(tuple(files), self._patches.get(commit, _Patch()).result())
             for commit, files in self._files.items()

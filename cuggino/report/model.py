@@ -195,7 +195,6 @@ class Transcript:
 
     @property
     def rows(self) -> list[Row]:
-        """Return the rows that are kept."""
         return [*self.head, *self.tail]
 
 

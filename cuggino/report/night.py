@@ -49,7 +49,6 @@ class NightItem:
 
     @property
     def cost_estimated(self) -> bool:
-        """Return whether a part of the cost is an estimate."""
         if not self.runs:
             return self.item.cost_estimated
         return any(run.totals.cost_estimated for run in self.runs)
@@ -69,7 +68,6 @@ class NightItem:
 
     @property
     def outcome(self) -> tuple[str, Tone]:
-        """Return the outcome in words."""
         return OUTCOMES[self.item.state]
 
     @property
@@ -99,7 +97,6 @@ class NightReport:
 
     @property
     def done(self) -> list[NightItem]:
-        """Return the items that are done."""
         return [item for item in self.items if item.is_done]
 
     @property
@@ -179,7 +176,6 @@ class NightReport:
 
     @property
     def reports(self) -> tuple[RunReport, ...]:
-        """Return the report of the watch and those of all runs."""
         return (self.watch, *(run for item in self.items for run in item.runs))
 
     @property
@@ -199,7 +195,6 @@ class NightReport:
 
     @property
     def cost_estimated(self) -> bool:
-        """Return whether a part of the cost is an estimate."""
         return self.audit_estimated or any(item.cost_estimated for item in self.items)
 
     @property

@@ -105,7 +105,6 @@ class Notices:
 
     @property
     def count(self) -> int:
-        """Return the number of notices."""
         return len(self._notices)
 
     def result(self) -> tuple[Notice, ...]:

@@ -218,7 +218,6 @@ class Transcripts:
             stage.shrink(_LEAST, 0, 0)
 
     def of(self, place: int) -> Transcript:
-        """Return the transcript of the attempt at this place."""
         self.settle(place)
         stage = self._stages.get(place)
         if stage is None:

@@ -46,7 +46,6 @@ class DigestFold:
             self.add(entry)
 
     def add(self, entry: Entry) -> None:
-        """Count an entry."""
         if self._last is None and isinstance(entry.event, RunStarted):
             self._first = entry.event
             if entry.event.kind == "watch":

@@ -60,7 +60,6 @@ class PartsFold:
         """The sessions before the current one."""
 
     def add(self, entry: Entry) -> None:
-        """Count an entry."""
         event = entry.event
         match event:
             case RunStarted():

@@ -18,11 +18,9 @@ class Resolver:
         self._known: dict[str, str] = {}
 
     def path(self, path: Path) -> Path:
-        """Return the resolved path."""
         return path_of(self.text(str(path)))
 
     def text(self, path: str) -> str:
-        """Return the resolved path."""
         known = self._known.get(path)
         if known is None:
             known = self._known[path] = self._resolved(path)

@@ -105,7 +105,6 @@ class Statement(NamedTuple):
         return bool(self.error or self.exit_code)
 
     def last_word(self, approvals: Iterable[Approved]) -> LastWord:
-        """Return the approval of the session as a `LastWord`."""
         return LastWord(
             contents=tuple(approval.content for approval in approvals),
             before=self.before,

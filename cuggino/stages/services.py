@@ -39,15 +39,12 @@ class NoRepository:
     """A project without version control."""
 
     def head(self) -> Observable[str | None]:
-        """Emit None."""
         return just(None)
 
     def commit(self, message: str, *, exclude: tuple[Path, ...] = ()) -> Observable[Commit]:
-        """Commit nothing."""
         return empty()
 
     def push(self, remote: str, branch: str) -> Observable[Any]:
-        """Push nothing."""
         return empty()
 
 

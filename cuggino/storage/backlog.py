@@ -101,7 +101,6 @@ class Backlog:
         return Survey(items, problems)
 
     def is_item(self, name: str) -> bool:
-        """Return whether the backlog has an item of this name."""
         return isinstance(self._judged(name, str(self.path(name))), _Usable)
 
     def may_begin(self, name: str, now: datetime | None = None) -> bool:

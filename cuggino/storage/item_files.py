@@ -26,7 +26,6 @@ class ItemFiles(Generic[Model]):
         self._hint = hint
 
     def file(self, item: str) -> KeptFile[Model]:
-        """Return the file of the item."""
         path = inside(self._folder, item).with_name(f"{item}.json")
         return KeptFile(path, self._model, self._what, self._hint, in_link=False)
 

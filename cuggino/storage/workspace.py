@@ -200,7 +200,6 @@ class Workspace:
             return False
 
     def remember_setup(self, command: str) -> None:
-        """Remember that this setup command has succeeded."""
         with storing("note setup", self._setup):
             write_atomic(self._setup, _digest(command) + "\n")
 

@@ -163,11 +163,9 @@ class _RunIds:
         self._trace = trace
 
     def generate_trace_id(self) -> int:
-        """Return the id of the run."""
         return self._trace
 
     def generate_span_id(self) -> int:
-        """Return an unused id."""
         return int(self._random.generate_span_id())
 
     def is_trace_id_random(self) -> bool:

@@ -189,7 +189,6 @@ class Board:
     commits_lately: int = 0
 
     def of(self, state: CardState) -> tuple[Card, ...]:
-        """Return the cards of one column."""
         return tuple(card for card in self.cards if card.state == state)
 
 
@@ -252,7 +251,6 @@ class Followed:
                 self.add(entry)
 
     def add(self, entry: Entry) -> None:
-        """Add an entry."""
         event = entry.event
         match event:
             case RunStarted():

@@ -233,11 +233,9 @@ class RunFold:
 
     @property
     def activity(self) -> RunState:
-        """The state of the run."""
         return self.report.state
 
     def add(self, entry: Entry) -> None:
-        """Add an entry of the journal."""
         self.first = self.first or entry
         if entry.event.tag == "RunContinued":  # perhaps on another worker
             self._is_placed = False

@@ -53,7 +53,6 @@ class Site:
         """Look for changes now rather than at the next poll; may be called on any thread."""
 
     def place(self, key: str) -> Place | None:
-        """Return the workspace with this key."""
         return next((place for place in self.places if place.key == key), None)
 
     def url(self, *parts: str) -> str:
@@ -73,7 +72,6 @@ class Site:
         return f"{self.base}/static/{digest_of(name)}/{name}"
 
     def channel(self, place: Place, run_id: str) -> str:
-        """Return the channel of a run."""
         return f"r.{place.key}.{run_id}"
 
 

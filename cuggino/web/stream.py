@@ -79,7 +79,6 @@ class Hub:
         return channel
 
     def run(self, place: str, run_id: str) -> RunChannel | None:
-        """Return the channel of a run."""
         channel = self.channel(f"r.{place}.{run_id}")
         return channel if isinstance(channel, RunChannel) else None
 

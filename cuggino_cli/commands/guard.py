@@ -222,7 +222,6 @@ def _denied_fragments(judged: JudgedCall) -> list[Fragment]:
 
 
 def _call(command_line: str | None, tool: str | None, path: str | None) -> tuple[str, Any]:
-    """Return the tool and its input."""
     tool = tool or ("Bash" if path is None else "Write")
     if tool in _COMMAND_TOOLS:
         if command_line is None or path is not None:

@@ -39,7 +39,6 @@ class OutputOptions(NamedTuple):
 
     @property
     def verbosity(self) -> Verbosity:
-        """The verbosity of the lines."""
         from cuggino_cli.screen.fragments import Verbosity
 
         if self.quiet:

@@ -143,7 +143,6 @@ class DeliverStatus(RunStatus):
     panel: Panel = field(default_factory=Panel)
 
     def add(self, event: Event, *, at: datetime) -> DeliverStatus:
-        """Return the status with one more event."""
         added = RunStatus.add(self, event, at=at)
         return replace(added, panel=self.panel.add(event, at))
 

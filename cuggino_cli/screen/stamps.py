@@ -58,7 +58,6 @@ class Stamps:
 
 
 def _without_end(fragments: list[Fragment]) -> list[Fragment]:
-    """Return the fragments without newlines at the end."""
     kept = list(fragments)
     while kept and kept[-1].label != "bell":
         label, text = kept.pop()

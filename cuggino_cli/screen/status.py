@@ -94,7 +94,6 @@ class RunStatus:
     """The folder that paths are relative to."""
 
     def add(self, event: Event, *, at: datetime) -> Self:
-        """Return the status with one more event."""
         return replace(self, activity=self.activity.add(event, at=at), seen=at)
 
     def rows(self, now: datetime, *, columns: int, height: int) -> list[Row]:

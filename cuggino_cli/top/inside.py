@@ -120,7 +120,6 @@ class _Kept(io.StringIO):
         return len(text)
 
     def all(self) -> list[str]:
-        """Return the lines."""
         with self._writing:
             return [*self._lines, *([self._rest] if self._rest else [])]
 

@@ -118,7 +118,6 @@ class ReportedCall:
             self.output = "\n".join(texts) or _output(update.raw_output)
 
     def result(self, *, is_error: bool) -> ToolResult:
-        """End the call."""
         self.stage = "ended"
         output = self.output
         if self.verdict is not None and not self.verdict.is_allowed:

@@ -38,7 +38,6 @@ class AsyncLink(ABC):
         return
 
     def start(self) -> None:
-        """Start the session."""
         self._thread.start()
 
     def _send(self, item: Any) -> None:

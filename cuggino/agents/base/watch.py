@@ -70,7 +70,6 @@ class Verdict(NamedTuple):
         return cls(tool, own.get("decision") == "allow", call, keys, part, reason)
 
     def denials(self, call: str) -> list[GuardDenied]:
-        """Return the event of a denial, or none."""
         event = GuardDenied(tool=self.tool, tool_use_id=call, part=self.part, reason=self.reason)
         return [] if self.is_allowed else [event]
 

@@ -328,7 +328,6 @@ class RecordingAgent(DelegatingAgent):
 
     @property
     def own_files(self) -> tuple[Path, ...]:
-        """The recording, and the files of the agent."""
         return (self.path, *self.agent.own_files)
 
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:

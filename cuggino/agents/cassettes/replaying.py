@@ -325,7 +325,6 @@ class ReplayAgent(LlmAgent):
 
     @property
     def own_files(self) -> tuple[Path, ...]:
-        """The recording."""
         return (self.path,)
 
     @property

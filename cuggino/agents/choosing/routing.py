@@ -173,13 +173,11 @@ class RoutedAgent(LlmAgent):
 
     @property
     def environments(self) -> tuple[Mapping[str, str], ...]:
-        """The environments of all candidates."""
         agents = {id(each.agent): each.agent for each in self.candidates()}
         return tuple(env for agent in agents.values() for env in agent.environments)
 
     @property
     def own_files(self) -> tuple[Path, ...]:
-        """The files of all candidates."""
         return tuple(file for each in self.candidates() for file in each.agent.own_files)
 
     @property
@@ -307,7 +305,6 @@ class RoutedAgent(LlmAgent):
         return events.pipe(within_quota(options.quota, agent=account, begins=is_new))
 
     def _begun(self, options: SpawnOptions, now: datetime) -> tuple[_Session, SpawnOptions]:
-        """Return the session, and the options for its agent."""
         chain = self.candidates_for(options.role)
         wanted = options.resume_session_id
         if wanted is None:
@@ -419,8 +416,6 @@ def _left(budget: float | None, spent: Spending) -> float | None:
 
 
 def _lane() -> Flow[abc.SchedulerBase]:
-    """Return the scheduler of the subscription."""
-
     def subscribe(
         observer: abc.ObserverBase[abc.SchedulerBase], scheduler: abc.SchedulerBase | None = None
     ) -> abc.DisposableBase:

@@ -61,7 +61,6 @@ class Home:
         return _read_settings(self.user / GEMINI / "settings.json", strict=True)
 
     def write_settings(self, settings: Mapping[str, Any]) -> None:
-        """Write the settings of the session."""
         self.write("settings.json", json.dumps(settings))
 
     def distrust(self) -> dict[str, str]:

@@ -102,7 +102,6 @@ class Parts:
         return self._children.get(session, session)
 
     def read(self, part: Json, parent: str | None) -> list[LlmAgentEvent]:
-        """Return the events of this part."""
         name = text_or_none(part.get("id")) or ""
         text = text_or_none(part.get("text"))
         message = text_or_none(part.get("messageID"))

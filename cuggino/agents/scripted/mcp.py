@@ -219,7 +219,6 @@ class Tool(NamedTuple):
 
     @property
     def agent_name(self) -> str:
-        """The name that the agent sees."""
         return _agent_name(self.server.name, self.name)
 
     def call(self, given: Mapping[str, Any]) -> tuple[list[Any], bool]:
@@ -302,7 +301,6 @@ class _Server:
         return self._settings.get("alwaysLoad") is True
 
     def tools(self) -> tuple[str, ...]:
-        """Return the names of its tools."""
         if not self._failure and self._tools is None:
             try:
                 self._tools = self._start()
@@ -313,7 +311,6 @@ class _Server:
         return self._tools
 
     def call(self, tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return its answer to the call."""
         assert self.wire is not None, "the tool was found, so the server runs"
         deadline = Deadline("MCP_TOOL_TIMEOUT", _CALL_SECONDS)
         try:

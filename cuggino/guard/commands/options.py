@@ -60,11 +60,9 @@ class Parsed(NamedTuple):
     """Words that might be an option or several words, which only bash decides at run time."""
 
     def has(self, *names: str) -> bool:
-        """Return whether any of the options is given."""
         return any(option.name in names for option in self.options)
 
     def values(self, *names: str) -> list[Word]:
-        """Return the values of these options."""
         return [
             option.value
             for option in self.options

@@ -53,7 +53,6 @@ class Builder:
         """Words that would run code if they became part of an expression."""
 
     def script(self, statements: list[Tree] | None) -> Script:
-        """Return the statements of a list."""
         return tuple(self._statement(statement) for statement in statements or ())
 
     def _statement(self, tree: Tree) -> Statement:

@@ -135,7 +135,6 @@ class Attempts(SchedulerPlugin):  # type: ignore[misc]  # distributed has no typ
         return seat.record if seat else None
 
     def drop_queue(self, name: str) -> None:
-        """Remove one queue."""
         queues = self._scheduler.extensions["queues"]
         queues.queues.pop(name, None)
         queues.client_refcount.pop(name, None)

@@ -287,7 +287,6 @@ class RunState:
 
     @property
     def parked(self) -> int:
-        """Items parked."""
         return len(self.set_aside)
 
     def title_of(self, item: str) -> str:
@@ -494,7 +493,6 @@ class RunState:
         return unreset(self.windows, now)
 
     def of_item(self, item: str) -> RunState | None:
-        """Return the activity of an item in `items`."""
         return next((one for one in self.items if one.item == item), None)
 
     @property

@@ -118,7 +118,6 @@ class Process:
 
     @property
     def seconds(self) -> float:
-        """Return its duration."""
         return (self.end - self.start).total_seconds()
 
 
@@ -150,7 +149,6 @@ class StageTry:
 
     @property
     def seconds(self) -> float:
-        """Return its duration."""
         return (self.end - self.start).total_seconds()
 
 
@@ -276,7 +274,6 @@ class Landing:
 
     @property
     def seconds(self) -> float:
-        """Return its duration."""
         return (self.end - self.start).total_seconds()
 
 

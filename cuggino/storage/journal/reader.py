@@ -145,7 +145,6 @@ class JournalFile:
 
     @property
     def run_id(self) -> str:
-        """Return the id of the run."""
         return self.started.run_id
 
     @property
