@@ -8,6 +8,7 @@ person, 10 spec issue, 11 max iterations, 12 quota, 13 budget, 14 stalled, 15 al
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import io
 import os
@@ -22,7 +23,6 @@ from typing import NoReturn
 import click
 
 from cuggino import __version__
-from cuggino_cli import startup
 from cuggino_cli.commands import ALIASES, COMMANDS, GROUPS, SELDOM, module_of
 from cuggino_cli.follow.output import INTERRUPTED
 from cuggino_cli.help import TOPICS
@@ -37,6 +37,8 @@ from cuggino_cli.screen.standard_output import (
 _REFUSED = 2
 _LIMITS = (12, 13)
 """Exit codes of a usage limit and a spent budget."""
+_COLLECTED = 10_000
+"""Objects between collections of garbage, of which imports and events leave little."""
 _ANYWHERE = (["-h"], ["--help"], ["-v"], ["--version"])
 """Arguments that work on Windows too, because they import nothing else."""
 
@@ -234,7 +236,7 @@ def entry(args: list[str] | None = None) -> NoReturn:
     """Run the console script; refuse on Windows, where much cannot be imported."""
     _use_utf8()
     use_patient_output()
-    startup.begin()
+    gc.set_threshold(_COLLECTED)
     args = sys.argv[1:] if args is None else args
     if sys.platform == "win32" and args[:1] not in _ANYWHERE:
         console.complain(
@@ -248,5 +250,3 @@ def entry(args: list[str] | None = None) -> NoReturn:
             raise
         console.complain(f"cuggino was replaced or upgraded as it started: start again ({error})")
         sys.exit(1)
-    finally:
-        startup.leave()

@@ -18,7 +18,6 @@ from reactivex.subject import ReplaySubject
 from cuggino import LoopScheduler, Runtime, run
 from cuggino.errors import CugginoError, Interrupted
 from cuggino.events import Event, RunResult, RunStarted
-from cuggino_cli import startup
 from cuggino_cli.follow.exporting import exporting
 from cuggino_cli.follow.output import INTERRUPTED, plain_lines
 from cuggino_cli.follow.views import Ending, View
@@ -45,7 +44,6 @@ def follow(
     """
     with exporting(runtime) as export:
         follower = _Follower(lambda stop: export(start(stop)), view, runtime)
-        startup.end()
         with _interrupting(follower.interrupt, follower.abandon):
             return follower.follow()
 
