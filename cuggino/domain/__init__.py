@@ -133,7 +133,7 @@ from cuggino.domain.spending import (
 from cuggino.domain.tally import RunCommit, Tally
 from cuggino.domain.termination import DeliverProgress, Terminate, decide_delivery
 from cuggino.domain.texts import cut_in_middle, size_text, without_escapes
-from cuggino.domain.titles import task_titles, title_of, unticked_tasks, without_file
+from cuggino.domain.titles import item_name, task_titles, title_of, unticked_tasks, without_file
 from cuggino.domain.untrusted import (
     LONGEST_FOREIGN,
     cleaned,
@@ -248,6 +248,7 @@ __all__ = [
     "is_overload",
     "is_quota_text",
     "is_test_file",
+    "item_name",
     "judged",
     "limited",
     "load_prices",

@@ -19,6 +19,11 @@ _LONGEST = 120
 _MOST_TASKS = 200
 
 
+def item_name(item: str | None) -> str:
+    """Return the file name of a run's backlog item, given its name and digest, or ""."""
+    return (item or "").rpartition(" ")[0]
+
+
 def title_of(text: str) -> str:
     """Return the first heading of a Markdown text, or its first line with any text; "" if blank.
 

@@ -16,7 +16,7 @@ from reactivex import Observable, abc, defer, empty, operators as ops
 from reactivex.disposable import Disposable
 
 from cuggino.config import Config
-from cuggino.domain import Budget
+from cuggino.domain import Budget, item_name
 from cuggino.errors import (
     ClusterLost,
     ConfigError,
@@ -223,7 +223,7 @@ class Cluster:
     def _end_others(self, work: Work) -> Flow[None]:
         """End an earlier watch's attempt at another version of the item's text."""
         for item, key in list(self._attached.items()):
-            if item.rpartition(" ")[0] == work.name:
+            if item_name(item) == work.name:
                 del self._attached[item]
                 yield from self._ended(key)
 
@@ -301,7 +301,7 @@ class Cluster:
 
     def _heard(self, placed: Placed) -> Flow[None]:
         at_work = self._at_work[placed.key]
-        work, kept = at_work.work, Kept(self._services.workspace, _name(placed.item))
+        work, kept = at_work.work, Kept(self._services.workspace, item_name(placed.item))
         candidates: list[WatchCandidate] = []
 
         def hear(text: str) -> Iterator[Any]:
@@ -314,9 +314,9 @@ class Cluster:
                         raise _there(error, placed.worker or "")
                     case Limits() as limits:
                         self._met(placed.key, limits)
-                    case WatchCandidate(filename=name) if name == _name(placed.item):
+                    case WatchCandidate(filename=name) if name == item_name(placed.item):
                         candidates[:] = [said]
-                    case WatchSlotPrepared(filename=name) if name == _name(placed.item):
+                    case WatchSlotPrepared(filename=name) if name == item_name(placed.item):
                         yield said.model_copy(update={"worker": placed.worker})
                     case WatchWorkKept():  # in its clone; here, `_fetched` keeps it
                         pass
@@ -421,7 +421,7 @@ class Cluster:
         for one in linked:
             slot, _, item = _parts(one.key)
             self._at_work[one.key] = _AtWork(one)
-            if item in self._attached or not backlog.is_there(_name(item)):
+            if item in self._attached or not backlog.is_there(item_name(item)):
                 yield from self._ended(one.key)  # not needed any more
                 continue
             self._attached[item] = one.key
@@ -508,10 +508,6 @@ def _text(path: Path) -> str:
         return read_regular(path).decode("utf-8", "surrogateescape")
     except (OSError, ValueError):
         return ""
-
-
-def _name(item: str) -> str:
-    return item.rpartition(" ")[0]
 
 
 def _there(error: CugginoError, worker: str) -> CugginoError:

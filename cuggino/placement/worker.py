@@ -15,6 +15,7 @@ from filelock import FileLock, Timeout
 from reactivex import Observable, never
 from reactivex.subject import Subject
 
+from cuggino.domain import item_name
 from cuggino.errors import CugginoError, ProcessError
 from cuggino.events import (
     BudgetWarning,
@@ -110,7 +111,7 @@ class _RemoteAttempt:
         self._given = assignment
         self._orders = orders
         self._folder = folder
-        self._name = assignment.item.rpartition(" ")[0]
+        self._name = item_name(assignment.item)
         self._work = WorkRef(assignment.remote, work_ref(self._name), key=assignment.key)
         self._limits = Limits(())
         self._fresh: Subject[str] = Subject()

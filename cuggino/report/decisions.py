@@ -9,7 +9,6 @@ from typing import Final
 
 from cuggino import domain
 from cuggino.report.model import Decision, RunReport
-from cuggino.report.night import item_of
 from cuggino.report.visible import cut
 from cuggino.storage import Backlog, Issue, Workspace, time_of
 
@@ -85,7 +84,10 @@ def _text(path: Path) -> str:
 
 def _item_of_issue(name: str, runs: Sequence[RunReport]) -> str:
     """Return the item whose run stored an issue."""
-    return next((item_of(run) for run in runs if any(name in f.text for f in run.findings)), "")
+    return next(
+        (domain.item_name(run.item) for run in runs if any(name in f.text for f in run.findings)),
+        "",
+    )
 
 
 def _began(name: str) -> datetime:

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
-from cuggino.domain import title_of
+from cuggino.domain import item_name, title_of
 from cuggino.events import (
     ClusterWorker,
     DeliverExit,
@@ -377,8 +377,7 @@ class RunReport:
     @property
     def title(self) -> str:
         """Return the subject of the run on one line, or "" if the journal does not name it."""
-        item = (self.item or "").rpartition(" ")[0]
-        return title_of(self.focus) or item.removesuffix(".md")
+        return title_of(self.focus) or item_name(self.item).removesuffix(".md")
 
     def title_of_item(self, name: str) -> str:
         """Return the title of an item of the watch, or else the name of its file."""

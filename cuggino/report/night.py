@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from cuggino.domain import item_name
 from cuggino.events import Usage
 from cuggino.report.model import Decision, ReportCommit, RunReport, SlotsReport, Tone
 from cuggino.report.morning import (
@@ -249,7 +250,7 @@ def build_night(
     """
     of_items: dict[str, list[RunReport]] = {}
     for run in runs:
-        of_items.setdefault(item_of(run), []).append(run)
+        of_items.setdefault(item_name(run.item), []).append(run)
     known = {item.name: item for item in watch.watched}
     for name, found in of_items.items():
         if name not in known:  # killed before the watch recorded it
@@ -264,11 +265,6 @@ def build_night(
         for name, item in known.items()
     )
     return NightReport(watch=watch, items=items, decisions=tuple(decisions))
-
-
-def item_of(run: RunReport) -> str:
-    """Return the name of the file of a run's item."""
-    return (run.item or "").rpartition(" ")[0]
 
 
 def _title(runs: Sequence[RunReport]) -> str:

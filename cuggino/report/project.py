@@ -13,6 +13,7 @@ from typing import Final
 
 from reactivex import operators as ops
 
+from cuggino.domain import item_name
 from cuggino.edges import run
 from cuggino.errors import ProcessError, StorageError
 from cuggino.events import WatchPlaced, WatchSlotPrepared
@@ -130,7 +131,7 @@ def worker_of(journal: Path) -> str:
     watch = _watch_of(journal) if origin is not None and origin.slot else None
     if origin is None or watch is None:
         return ""
-    item, worker = (origin.item or "").rpartition(" ")[0], ""
+    item, worker = item_name(origin.item), ""
     with suppress(StorageError):
         for entry in iter_entries(watch, only=("WatchPlaced",)):
             if isinstance(entry.event, WatchPlaced) and entry.event.filename == item:
@@ -167,7 +168,7 @@ def _night_before(latest: Path) -> Path | None:
     for path in list_journals(latest.parent):
         origin = origin_of(path)
         if origin is not None and origin.item is not None:
-            items.add(origin.item.rpartition(" ")[0])
+            items.add(item_name(origin.item))
         elif origin is not None and origin.kind == "watch":
             if len(items) > 1:
                 is_recent = digest_of(latest).began - digest_of(path).last < _DAY
@@ -184,7 +185,7 @@ def _runs_of(watch: RunReport, folder: Path) -> list[Path]:
         origin = origin_of(path)
         if origin is None or origin.item is None:
             continue
-        if origin.item.rpartition(" ")[0] not in names:
+        if item_name(origin.item) not in names:
             continue
         with suppress(StorageError):
             known = digest_of(path)

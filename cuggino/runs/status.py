@@ -9,11 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from cuggino.domain import item_name
 from cuggino.errors import StorageError
 from cuggino.events import RunEnded, RunStarted
 from cuggino.runs.listing import RecordedRun, Runs, resume_command, working_process
 from cuggino.runs.state import LASTING, RunState, RunStatus
-from cuggino.runs.tails import first_entry, item_of_run, live_journals
+from cuggino.runs.tails import first_entry, live_journals
 from cuggino.storage import Backlog, LockOwner, Origins, Workspace
 from cuggino.storage.journal import Entry, list_journals, skim
 
@@ -139,7 +140,7 @@ def _activity(workspace: Workspace, owner: LockOwner, read: ReadRun) -> RunState
     if whole.items:
         for run, first, _ in runs:
             assert isinstance(first.event, RunStarted)  # by `read_run`
-            whole = whole.with_item(run, item_of_run(first.event))
+            whole = whole.with_item(run, item_name(first.event.item))
     elif whole.kind == "watch" and whole.item and runs:
         whole = whole.with_item(runs[-1][0])
     return whole
@@ -251,7 +252,7 @@ def waiting_runs(
         if item and item in seen:
             continue
         seen.add(item)
-        names = [item.rpartition(" ")[0]]
+        names = [item_name(item)]
         if run.state == "spec_issue":
             issues = run.journal.entries.only(("LoopSpecIssue",))
             names += [str(getattr(entry.event, "filename", "")) for entry in issues]

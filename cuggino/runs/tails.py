@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from heapq import heapify, heappop, heappush
 from pathlib import Path
 
+from cuggino.domain import item_name
 from cuggino.errors import StorageError
 from cuggino.events import (
     LoopTerminalEvent,
@@ -155,7 +156,7 @@ class RunTail:
                     self._items[path] = self._source_of(path, found)
 
     def _source_of(self, path: Path, first: Entry) -> _Source | None:
-        if isinstance(first.event, RunStarted) and (item := item_of_run(first.event)):
+        if isinstance(first.event, RunStarted) and (item := item_name(first.event.item)):
             tail = JournalTail(path, spared=self._spared)
             return _Source(tail, item if self._has_slots else None)
         return None
@@ -194,11 +195,6 @@ class _Source:
         if self._item is None:
             return entry
         return replace(entry, event=entry.event.of_item(self._item))
-
-
-def item_of_run(started: RunStarted) -> str:
-    """Return the file name of the backlog item that a run works on; "" for another run."""
-    return (started.item or "").rpartition(" ")[0]
 
 
 def live_journals(workspace: Workspace, owner: LockOwner) -> list[Path]:

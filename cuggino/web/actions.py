@@ -21,7 +21,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from cuggino.config import load_config
-from cuggino.domain import options_of
+from cuggino.domain import item_name, options_of
 from cuggino.errors import ConfigError, CugginoError, FileChanged, StorageError
 from cuggino.events import (
     CommitPerformed,
@@ -53,7 +53,7 @@ from cuggino.storage import (
     spec_files,
 )
 from cuggino.web import forms, pages
-from cuggino.web.board import Asked, Item, item_name
+from cuggino.web.board import Asked, Item
 from cuggino.web.names import id_named, run_name
 from cuggino.web.site import Place, Site
 

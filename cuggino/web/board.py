@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Generic, Literal, NamedTuple, TypeAlias, TypedDict, TypeVar
 
 from cuggino.config import load_config
-from cuggino.domain import HasCost, options_of, title_of
+from cuggino.domain import HasCost, item_name, options_of, title_of
 from cuggino.errors import CugginoError, StorageError
 from cuggino.events import LoopSpecIssue, RunStarted
 from cuggino.report import OF_AGENTS
@@ -534,11 +534,6 @@ def _note_of_done(outcome: str, run: RecordedRun | None) -> str:
     if outcome == "max-iterations":
         return "not approved"
     return "approved, unchecked" if run is not None and run.checked is False else ""
-
-
-def item_name(item: str | None) -> str:
-    """Return the file of a run's item, without its digest."""
-    return item.rpartition(" ")[0] if item else ""
 
 
 def _recorded(runs: Runs, path: Path) -> RecordedRun | str:

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from jinja2 import Environment
 
-from cuggino.domain import cost_of, plan_in, unreset, without_options
+from cuggino.domain import cost_of, item_name, plan_in, unreset, without_options
 from cuggino.errors import CugginoError
 from cuggino.events import QuotaUsed
 from cuggino.report import (
@@ -38,7 +38,6 @@ from cuggino.web.board import (
     Item,
     Question,
     Working,
-    item_name,
 )
 from cuggino.web.fragment import Fragment
 from cuggino.web.names import question_name

@@ -17,6 +17,7 @@ from cuggino.runs import (
     Runs,
     TimedEvent,
     UnreadableRun,
+    item_name,
     replay as replay_run,
     replay_timed,
     run_details_json,
@@ -156,7 +157,7 @@ def replay(run_id: str, speed: float, output: OutputOptions) -> int:
         stream = cast("Observable[WatchEvent]", replay_run(run.path, speed=speed))
         run_stream(stream, output.write_json)
         return 0
-    item = (run.started.item or "").rpartition(" ")[0]
+    item = item_name(run.started.item)
 
     def of_item(timed: TimedEvent) -> TimedEvent:
         """Name the item of a cost, whose total is that of the watch."""

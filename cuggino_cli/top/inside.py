@@ -13,7 +13,7 @@ from reactivex import operators as ops
 from reactivex.disposable import SerialDisposable
 
 from cuggino.errors import CugginoError, StorageError
-from cuggino.runs import RecordedRun, Runs, follow
+from cuggino.runs import RecordedRun, Runs, follow, item_name
 from cuggino.storage import Issue, Workspace
 from cuggino_cli.follow.journals import printed, timed
 from cuggino_cli.screen.controls import Controls
@@ -161,7 +161,7 @@ def _journal(subject: Subject) -> Path:
     folder = Workspace(subject.key.project).journal
     if subject.key.kind == "item":
         for run in Runs(subject.key.project).all():
-            if isinstance(run, RecordedRun) and (run.started.item or "").startswith(f"{name} "):
+            if isinstance(run, RecordedRun) and item_name(run.started.item) == name:
                 return run.path
     elif status.activity is not None and status.activity.run_id:
         return folder / f"{status.activity.run_id}.jsonl"

@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from cuggino.domain import item_name
 from cuggino.errors import RunNotResumable, StorageError
 from cuggino.events import RunEnded, RunStarted, is_resumable
 from cuggino.files import is_linked
@@ -70,7 +71,7 @@ def find_run(
             hint=f"resume it with `{command} --resume {found[0].stem[:13]}`",
         )
     if journal.started.item is not None:
-        item = journal.started.item.rpartition(" ")[0]
+        item = item_name(journal.started.item)
         raise RunNotResumable(
             f"run {found[0].stem} is for the backlog item {item}",
             hint="`cuggino watch` resumes it with the item",
