@@ -11,35 +11,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
+from cuggino import events as ev
 from cuggino.domain import Tally, unreset
-from cuggino.events import (
-    ApprovalBlocked,
-    Approved,
-    BuildVerified,
-    CheckCommandOutput,
-    CheckCommandStarted,
-    CheckWeakened,
-    CommitPerformed,
-    CommitSeen,
-    DeliverableStatusChanged,
-    Event,
-    JobBlocked,
-    JobVerified,
-    LoopSpecIssue,
-    LoopStalled,
-    Note,
-    PushPerformed,
-    RequestChanges,
-    RunStarted,
-    SetupCommandOutput,
-    SetupCommandStarted,
-    SpecIssue,
-    StageFinished,
-    ToBeDiscussed,
-    ToolCall,
-    ToolResult,
-    Usage,
-)
 from cuggino.report.model import (
     Diffs,
     ReportCommand,
@@ -213,7 +186,7 @@ class RunFold:
         )
 
     @property
-    def started(self) -> RunStarted:
+    def started(self) -> ev.RunStarted:
         """Return the first event of the journal.
 
         Raises:
@@ -230,7 +203,7 @@ class RunFold:
         event = entry.event
         tag = event.tag
         if self._first is None:
-            if not isinstance(event, RunStarted):
+            if not isinstance(event, ev.RunStarted):
                 raise ValueError("a journal begins with RunStarted")
             self._first = entry
             named = event.options.get("cwd")
@@ -345,10 +318,10 @@ class RunFold:
             events=self._count,
         )
 
-    def _begun(self) -> tuple[Entry, RunStarted]:
+    def _begun(self) -> tuple[Entry, ev.RunStarted]:
         if self._first is None:
             raise ValueError("a journal begins with RunStarted")
-        assert isinstance(self._first.event, RunStarted)  # by `add`
+        assert isinstance(self._first.event, ev.RunStarted)  # by `add`
         return self._first, self._first.event
 
 
@@ -386,7 +359,7 @@ def roles_of(stages: Iterable[StageTry]) -> tuple[RoleSpent, ...]:
             cost = (stage.cost_usd or 0.0) + (sum_.cost_usd or 0.0)
         usage = sum_.usage
         if stage.usage is not None:
-            usage = _added(usage or Usage(), stage.usage)
+            usage = _added(usage or ev.Usage(), stage.usage)
         known[stage.kind] = RoleSpent(
             kind=stage.kind,
             stages=sum_.stages + 1,
@@ -398,8 +371,8 @@ def roles_of(stages: Iterable[StageTry]) -> tuple[RoleSpent, ...]:
     return tuple(sorted(known.values(), key=lambda role: (-(role.cost_usd or 0), -role.seconds)))
 
 
-def _added(one: Usage, other: Usage) -> Usage:
-    return Usage(**{name: count + getattr(other, name) for name, count in one})
+def _added(one: ev.Usage, other: ev.Usage) -> ev.Usage:
+    return ev.Usage(**{name: count + getattr(other, name) for name, count in one})
 
 
 _LONGEST_OUTPUT: Final = 20_000
@@ -428,32 +401,32 @@ class _Results:
     def add(self, entry: Entry) -> None:
         event = entry.event
         match event:
-            case StageFinished(outcome={"value": str(text)}) if _is_review(entry.stage, text):
+            case ev.StageFinished(outcome={"value": str(text)}) if _is_review(entry.stage, text):
                 # The review file; the marker may only summarize it.
                 if not self.findings or self.findings[-1].text.strip() != text.strip():
                     self._find(entry, "Review", "warning", text)
-            case CommitPerformed(commit_hash=commit_hash, message=message):
+            case ev.CommitPerformed(commit_hash=commit_hash, message=message):
                 if commit_hash not in self._commits:
                     self._commits[commit_hash] = ReportCommit(
                         commit_hash=commit_hash, message=message, at=entry.at, stage=entry.stage
                     )
-            case CommitSeen(commit_hash=commit_hash, subject=subject):
+            case ev.CommitSeen(commit_hash=commit_hash, subject=subject):
                 if commit_hash not in self._commits:
                     self._commits[commit_hash] = ReportCommit(
                         commit_hash=commit_hash, message=subject, at=entry.at, stage=entry.stage
                     )
-            case PushPerformed(commit_hash=commit_hash, remote=remote):
+            case ev.PushPerformed(commit_hash=commit_hash, remote=remote):
                 if commit_hash in self._commits:
                     known = self._commits[commit_hash]
                     self._commits[commit_hash] = replace(known, pushed_to=remote)
-            case SetupCommandStarted(title=command) | CheckCommandStarted(title=command):
+            case ev.SetupCommandStarted(title=command) | ev.CheckCommandStarted(title=command):
                 self._begun[_key(entry)] = (command, entry.at)
-            case SetupCommandOutput() | CheckCommandOutput():
+            case ev.SetupCommandOutput() | ev.CheckCommandOutput():
                 command, since = self._begun.pop(_key(entry), ("", None))
                 output = event.output
                 self.commands.append(
                     ReportCommand(
-                        kind="setup" if isinstance(event, SetupCommandOutput) else "check",
+                        kind="setup" if isinstance(event, ev.SetupCommandOutput) else "check",
                         at=entry.at,
                         iteration=event.iteration,
                         command=command,
@@ -487,31 +460,31 @@ def _is_review(stage: str | None, text: str) -> bool:
     return stage is not None and stage.startswith("review-text#") and bool(text.strip())
 
 
-def _finding(event: Event) -> tuple[str, Tone, str] | None:
+def _finding(event: ev.Event) -> tuple[str, Tone, str] | None:
     match event:
-        case Approved(content=text):
+        case ev.Approved(content=text):
             return "Approved", "good", text
-        case RequestChanges(content=text):
+        case ev.RequestChanges(content=text):
             return "Changes requested", "warning", text
-        case ApprovalBlocked(message=message):
+        case ev.ApprovalBlocked(message=message):
             return "Approval blocked", "warning", f"{message[:1].upper()}{message[1:]}."
-        case CheckWeakened(message=message, output=output):
+        case ev.CheckWeakened(message=message, output=output):
             return "Check weakened", "warning", f"{message}\n\n{output}"
-        case SpecIssue(content=text):
+        case ev.SpecIssue(content=text):
             return "Spec issue", "bad", text
-        case LoopSpecIssue(filename=filename) if filename:
+        case ev.LoopSpecIssue(filename=filename) if filename:
             return "Spec issue stored", "neutral", filename
-        case ToBeDiscussed(content=text):
+        case ev.ToBeDiscussed(content=text):
             return "To be discussed", "warning", text
-        case LoopStalled(message=message, filenames=filenames):
+        case ev.LoopStalled(message=message, filenames=filenames):
             return "Stalled", "bad", "\n".join((message, *filenames))
-        case Note(content=text):
+        case ev.Note(content=text):
             return "Note", "neutral", text
-        case DeliverableStatusChanged(previous="passed", status="pending"):
+        case ev.DeliverableStatusChanged(previous="passed", status="pending"):
             return "Not done after all", "warning", f"{event.description} ({event.deliverable_id})"
-        case DeliverableStatusChanged(previous=before, status="blocked") if before != "blocked":
+        case ev.DeliverableStatusChanged(previous=before, status="blocked") if before != "blocked":
             return "Blocked", "bad", f"{event.description} ({event.deliverable_id})"
-        case BuildVerified(passed=False) | JobVerified(passed=False) | JobBlocked():
+        case ev.BuildVerified(passed=False) | ev.JobVerified(passed=False) | ev.JobBlocked():
             return describe(event)
         case _:
             return None
@@ -532,8 +505,8 @@ class SpentOverTime:
         if tally is self._tally:
             return
         self._tally, spent = tally, tally.spent
-        point = Spent(at, spent.cost_usd, spent.usage or Usage())
-        before = self._points[-1][1:] if self._points else Spent(at, None, Usage())[1:]
+        point = Spent(at, spent.cost_usd, spent.usage or ev.Usage())
+        before = self._points[-1][1:] if self._points else Spent(at, None, ev.Usage())[1:]
         if before != point[1:]:
             self._points.append(point)
         if len(self._points) > MOST_POINTS:
@@ -567,9 +540,9 @@ class Tools:
 
     def add(self, entry: Entry) -> None:
         match entry.event:
-            case ToolCall(name=name, id=call):
+            case ev.ToolCall(name=name, id=call):
                 self._call(name, call, entry.stage, entry.at)
-            case ToolResult(name=call, is_error=is_error):
+            case ev.ToolResult(name=call, is_error=is_error):
                 self._answer(call, is_error, entry.stage, entry.at)
             case _:
                 pass

@@ -6,48 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final, TypeAlias
 
-from cuggino.events import (
-    AgentRetry,
-    ApprovalBlocked,
-    Baseline,
-    BuildVerified,
-    ChatAnswered,
-    CheckWeakened,
-    ControlEvent,
-    DeliverEnded,
-    DeliverSessionEnded,
-    Event,
-    Forecast,
-    GuardDenied,
-    JobBlocked,
-    JobVerified,
-    LlmMarkerEvent,
-    LoopApproved,
-    LoopMaxIterations,
-    LoopSpecIssue,
-    LoopStalled,
-    PauseAsked,
-    PlanBuildEnded,
-    QuotaLifted,
-    QuotaWaiting,
-    RunContinued,
-    RunEnded,
-    RunPaused,
-    RunResumed,
-    RunStarted,
-    SandboxChosen,
-    SessionEnded,
-    Steered,
-    SupervisionEvent,
-    WaitingStarted,
-    WatchIssueAnswered,
-    WatchItemHeld,
-    WatchItemParked,
-    WatchItemRetry,
-    WatchLoopEvent,
-    WatchProposed,
-    WatchWorkers,
-)
+from cuggino import events as ev
 from cuggino.report.model import Notice, Tone
 from cuggino.runs.state import later
 from cuggino.runs.words import Tone as SpokenTone, words
@@ -64,16 +23,16 @@ class Notices:
 
     def add(self, entry: Entry) -> None:
         event = entry.event
-        waits = (entry.stage, event.item if isinstance(event, SupervisionEvent) else None)
+        waits = (entry.stage, event.item if isinstance(event, ev.SupervisionEvent) else None)
         match event:
-            case QuotaWaiting() if waits in self._waits:
+            case ev.QuotaWaiting() if waits in self._waits:
                 self._end(self._waits[waits], entry.at)
-            case QuotaWaiting():
+            case ev.QuotaWaiting():
                 self._waits[waits] = len(self._notices)
                 self._append(entry, entry.at)
-            case QuotaLifted() if waits in self._waits:
+            case ev.QuotaLifted() if waits in self._waits:
                 self._end(self._waits.pop(waits), entry.at, describe(event))
-            case RunContinued() | RunEnded():
+            case ev.RunContinued() | ev.RunEnded():
                 self._waits.clear()
             case _ if is_noticed(event):
                 self._append(entry, _end_of_pause(event, entry.at))
@@ -84,7 +43,7 @@ class Notices:
         described = describe(entry.event)
         if described is not None:
             kind, tone, text = described
-            stage = None if isinstance(entry.event, WatchLoopEvent) else entry.stage
+            stage = None if isinstance(entry.event, ev.WatchLoopEvent) else entry.stage
             item = _item_of(entry.event)
             self._notices.append(
                 Notice(
@@ -112,13 +71,13 @@ class Notices:
         return tuple(self._notices)
 
 
-def _item_of(event: Event) -> str:
+def _item_of(event: ev.Event) -> str:
     """Return the item of an event, unless its own text names it."""
-    return "" if isinstance(event, WatchLoopEvent | RunStarted) else event.item or ""
+    return "" if isinstance(event, ev.WatchLoopEvent | ev.RunStarted) else event.item or ""
 
 
-def _end_of_pause(event: Event, at: datetime) -> datetime | None:
-    if isinstance(event, AgentRetry | WatchItemRetry):
+def _end_of_pause(event: ev.Event, at: datetime) -> datetime | None:
+    if isinstance(event, ev.AgentRetry | ev.WatchItemRetry):
         return later(at, event.retry_in)
     return None
 
@@ -134,20 +93,20 @@ _TONES: Final[dict[SpokenTone, Tone]] = {
 """The others are `neutral`."""
 _WORSE: Final[tuple[Tone, ...]] = ("neutral", "good", "warning", "bad")
 _NOTED: Final = (
-    *(Forecast, SandboxChosen, Baseline, RunResumed, Steered),
-    *(ChatAnswered, WatchIssueAnswered, WatchProposed, WatchWorkers, DeliverEnded),
+    *(ev.Forecast, ev.SandboxChosen, ev.Baseline, ev.RunResumed, ev.Steered),
+    *(ev.ChatAnswered, ev.WatchIssueAnswered, ev.WatchProposed, ev.WatchWorkers, ev.DeliverEnded),
 )
 """Events that are notices although nothing is wrong."""
 _ENDS_OF_DELIVERIES: Final = ("all_blocked", "max_iterations", "max_retries_exceeded", "stalled")
 """Ends that the message of the run does not cover."""
 _ELSEWHERE: Final = (
-    *(GuardDenied, SessionEnded, LlmMarkerEvent),  # in their stage
-    LoopApproved,  # the result
-    *(ApprovalBlocked, CheckWeakened, LoopSpecIssue, LoopStalled),  # findings
-    *(LoopMaxIterations, WatchItemHeld, WatchItemParked),  # outcomes of items
-    *(BuildVerified, JobVerified, JobBlocked),
-    *(QuotaWaiting, QuotaLifted),  # one notice together
-    *(PauseAsked, RunPaused, WaitingStarted),  # their end is one
+    *(ev.GuardDenied, ev.SessionEnded, ev.LlmMarkerEvent),  # in their stage
+    ev.LoopApproved,  # the result
+    *(ev.ApprovalBlocked, ev.CheckWeakened, ev.LoopSpecIssue, ev.LoopStalled),  # findings
+    *(ev.LoopMaxIterations, ev.WatchItemHeld, ev.WatchItemParked),  # outcomes of items
+    *(ev.BuildVerified, ev.JobVerified, ev.JobBlocked),
+    *(ev.QuotaWaiting, ev.QuotaLifted),  # one notice together
+    *(ev.PauseAsked, ev.RunPaused, ev.WaitingStarted),  # their end is one
 )
 """Events that the report shows in another place."""
 
@@ -155,19 +114,19 @@ _ELSEWHERE: Final = (
 _Described: TypeAlias = tuple[str, Tone, str]
 
 
-def describe(event: Event) -> _Described | None:
+def describe(event: ev.Event) -> _Described | None:
     """Return title, tone and text of an event, or None for one without a sentence."""
     spoken = words(event)
     if spoken is None:
         return None
     telling = (spoken, *(line for line in spoken.more if line.tone in _TONES))
     tone = max((_TONES.get(line.tone, "neutral") for line in telling), key=_WORSE.index)
-    if isinstance(event, ControlEvent) and spoken.tone == "caution":
+    if isinstance(event, ev.ControlEvent) and spoken.tone == "caution":
         tone = "neutral"  # a person asked for it
     return spoken.title or "Loop", tone, "\n".join(line.text for line in telling)
 
 
-def is_noticed(event: Event) -> bool:
+def is_noticed(event: ev.Event) -> bool:
     """Return whether the event is unusual, and shown in no other place of the report."""
     spoken = words(event)
     if spoken is None or spoken.verbosity == "verbose" or _is_elsewhere(event):
@@ -176,13 +135,13 @@ def is_noticed(event: Event) -> bool:
     return is_telling or isinstance(event, _NOTED)
 
 
-def _is_elsewhere(event: Event) -> bool:
+def _is_elsewhere(event: ev.Event) -> bool:
     match event:
-        case DeliverEnded(reason=reason):
+        case ev.DeliverEnded(reason=reason):
             return reason not in _ENDS_OF_DELIVERIES
-        case DeliverSessionEnded(outcome=outcome):
+        case ev.DeliverSessionEnded(outcome=outcome):
             return outcome == "quota"  # covered by the wait
-        case PlanBuildEnded():
+        case ev.PlanBuildEnded():
             return event.success
         case _:
             return isinstance(event, _ELSEWHERE)

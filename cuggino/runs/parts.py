@@ -7,17 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypeAlias
 
+from cuggino import events as ev
 from cuggino.domain import NamedAgent, Spending, Substitutes, begins_session
-from cuggino.events import (
-    AgentFellBack,
-    DeliverSessionStarted,
-    Event,
-    PlanBuildPhaseStarted,
-    RunContinued,
-    RunStarted,
-    SessionEnded,
-    UsageUpdate,
-)
 from cuggino.storage.journal import Entry, RunPart
 
 _ROLES: Mapping[str, str] = MappingProxyType(
@@ -46,7 +37,7 @@ class PartsFold:
     """The parts of the run of the entries added so far."""
 
     def __init__(self) -> None:
-        self._started: RunStarted | None = None
+        self._started: ev.RunStarted | None = None
         self._role = ""
         self._model: str | None = None
         """The model that the start of the session names."""
@@ -62,15 +53,15 @@ class PartsFold:
     def add(self, entry: Entry) -> None:
         event = entry.event
         match event:
-            case RunStarted():
+            case ev.RunStarted():
                 self._started = event
-            case RunContinued():
+            case ev.RunContinued():
                 self._close()
-            case AgentFellBack(role=role):
+            case ev.AgentFellBack(role=role):
                 self._substitutes.add(event, self._usual(role or self._role), entry.at)
-            case DeliverSessionStarted(instruction=role, model=model):
+            case ev.DeliverSessionStarted(instruction=role, model=model):
                 self._role, self._model = role, model
-            case PlanBuildPhaseStarted(phase=phase):
+            case ev.PlanBuildPhaseStarted(phase=phase):
                 self._role, self._model = (_JUDGE if phase == "verify" else phase), None
             case _ if event.tag in _ROLES:
                 self._role, self._model = _ROLES[event.tag], None
@@ -83,14 +74,14 @@ class PartsFold:
         if self._key is not None:
             self._count(event)
 
-    def _count(self, event: Event) -> None:
+    def _count(self, event: ev.Event) -> None:
         session = self._session
         session.spent = session.spent.add(event)
         match event:
-            case SessionEnded(model=model, duration=duration):
+            case ev.SessionEnded(model=model, duration=duration):
                 self._reported = model or self._reported
                 session.duration += duration or 0.0
-            case UsageUpdate(model=model):  # a sub-agent may have another one
+            case ev.UsageUpdate(model=model):  # a sub-agent may have another one
                 self._reported = self._reported or model
             case _:
                 pass

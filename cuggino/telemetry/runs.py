@@ -9,43 +9,9 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from cuggino import events as ev
 from cuggino.domain import NamedAgent, Substitutes, begins_session
 from cuggino.errors import LoopError, error_outcome
-from cuggino.events import (
-    AgentFellBack,
-    AgentNudged,
-    AgentReplaced,
-    ApprovalQuestioned,
-    CheckCommandOutput,
-    CommitPerformed,
-    CommitSeen,
-    Event,
-    LlmAgentEvent,
-    LlmTerminalMarkerEvent,
-    LoopSpecIssue,
-    PingEvent,
-    QuotaUsed,
-    QuotaWaiting,
-    RateLimited,
-    RoleViolated,
-    RunResult,
-    RunResumed,
-    SessionEnded,
-    SetupCommandOutput,
-    SnapshotTaken,
-    StageCost,
-    SupervisionEvent,
-    WatchAuditFailed,
-    WatchItemCompleted,
-    WatchItemParked,
-    WatchItemRetained,
-    WatchItemRetry,
-    WatchLanded,
-    WatchPlaceGone,
-    WatchProposed,
-    WatchSentBack,
-    WatchSpecIssueWaiting,
-)
 from cuggino.runs import RunState
 from cuggino.telemetry.agents import SessionSpan
 from cuggino.telemetry.kit import Attributes, Kit
@@ -56,7 +22,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NO_SIGN_OF_A_SESSION = (PingEvent, QuotaUsed, RateLimited)
+_NO_SIGN_OF_A_SESSION = (ev.PingEvent, ev.QuotaUsed, ev.RateLimited)
 _FAILED_SESSIONS = frozenset({"error", "execution_error"})
 _NO_STAGES = frozenset({"", "preparing", "resumed"})
 _PUT_BACK = frozenset({"sent-back", "retry"})
@@ -64,27 +30,27 @@ _PUT_BACK = frozenset({"sent-back", "retry"})
 _NOTHING = RunState()
 _CUT_OFF: Mapping[type, str] = MappingProxyType(
     {
-        AgentNudged: "nudged",
-        AgentReplaced: "replaced",
-        ApprovalQuestioned: "questioned",
-        RoleViolated: "role_violated",
-        QuotaWaiting: "quota",
+        ev.AgentNudged: "nudged",
+        ev.AgentReplaced: "replaced",
+        ev.ApprovalQuestioned: "questioned",
+        ev.RoleViolated: "role_violated",
+        ev.QuotaWaiting: "quota",
     }
 )
 """The errors of sessions that these events cut off; others have a reason, or begin a stage."""
 _ENDS: Mapping[tuple[str, type], tuple[str, str]] = MappingProxyType(
     {
-        ("item", WatchItemCompleted): ("completed", ""),
-        ("item", WatchItemRetained): ("retained", ""),
-        ("item", WatchItemRetry): ("retry", "failed"),
-        ("item", WatchItemParked): ("parked", "failed"),
-        ("item", WatchSentBack): ("sent_back", "failed"),
-        ("item", LoopSpecIssue): ("spec_issue", ""),
-        ("item", WatchSpecIssueWaiting): ("spec_issue", ""),
-        ("stage", WatchLanded): ("landed", ""),
-        ("stage", WatchProposed): ("proposed", ""),
-        ("stage", WatchAuditFailed): ("", "failed"),
-        ("stage", WatchPlaceGone): ("", "worker_lost"),
+        ("item", ev.WatchItemCompleted): ("completed", ""),
+        ("item", ev.WatchItemRetained): ("retained", ""),
+        ("item", ev.WatchItemRetry): ("retry", "failed"),
+        ("item", ev.WatchItemParked): ("parked", "failed"),
+        ("item", ev.WatchSentBack): ("sent_back", "failed"),
+        ("item", ev.LoopSpecIssue): ("spec_issue", ""),
+        ("item", ev.WatchSpecIssueWaiting): ("spec_issue", ""),
+        ("stage", ev.WatchLanded): ("landed", ""),
+        ("stage", ev.WatchProposed): ("proposed", ""),
+        ("stage", ev.WatchAuditFailed): ("", "failed"),
+        ("stage", ev.WatchPlaceGone): ("", "worker_lost"),
     }
 )
 """The outcomes and errors of items and stages that these events end."""
@@ -137,9 +103,9 @@ class RunSpans:
         self._items: dict[str, _Track] = {}
         """The items at work in a watch with several slots."""
 
-    def add(self, event: Event, at: datetime) -> None:
+    def add(self, event: ev.Event, at: datetime) -> None:
         """Add the next event; earlier processes of the run have their own spans."""
-        if isinstance(event, RunResumed):
+        if isinstance(event, ev.RunResumed):
             return
         at = _aware(at)
         self._state = state = self._state.add(event, at=at)
@@ -234,20 +200,20 @@ class _Track:
         self._ready: int | None = None
         """When the next session can begin at the earliest, if it was not announced by a wait."""
 
-    def follow(self, event: Event, state: RunState, at: datetime) -> None:
+    def follow(self, event: ev.Event, state: RunState, at: datetime) -> None:
         """Begin and end the spans in which the next state differs."""
         before, self.state, now = self.state, state, nanoseconds(at)
-        if isinstance(event, SessionEnded | LlmTerminalMarkerEvent) or begins_session(event):
+        if isinstance(event, ev.SessionEnded | ev.LlmTerminalMarkerEvent) or begins_session(event):
             self._end_session(now, event)
         self._change(_levels(state), now, event)
         if state.worker and state.worker != before.worker:
             self._open[0][1].set_attribute("cuggino.worker", plain(state.worker))
-        if isinstance(event, LlmAgentEvent) and not isinstance(event, SessionEnded):
+        if isinstance(event, ev.LlmAgentEvent) and not isinstance(event, ev.SessionEnded):
             if self._session is None and not isinstance(event, _NO_SIGN_OF_A_SESSION):
                 self._begin_session(now, at)
             if self._session is not None:
                 self._session.add(event, now)
-        if isinstance(event, AgentFellBack):
+        if isinstance(event, ev.AgentFellBack):
             self._substitutes.add(event, self._usual(event.role), at)
         self._note(event, before, now)
 
@@ -256,7 +222,7 @@ class _Track:
         self._change([], now)
         self._end_session(now)
 
-    def _change(self, levels: list[_Level], now: int, event: Event | None = None) -> None:
+    def _change(self, levels: list[_Level], now: int, event: ev.Event | None = None) -> None:
         """End the spans that are over, and begin the new ones."""
         kept = 0
         while kept < min(len(self._open), len(levels)) and self._open[kept][0] == levels[kept]:
@@ -288,15 +254,17 @@ class _Track:
             attributes[f"cuggino.{unit}"] = state.iteration
         return attributes
 
-    def _ending(self, level: _Level, event: Event | None) -> tuple[Attributes, str]:
+    def _ending(self, level: _Level, event: ev.Event | None) -> tuple[Attributes, str]:
         """Return the attributes and the error of a span that an event ends."""
         match level.kind, event:
-            case "command", SetupCommandOutput(exit_code=code) | CheckCommandOutput(exit_code=code):
+            case "command", ev.SetupCommandOutput(exit_code=code) | ev.CheckCommandOutput(
+                exit_code=code
+            ):
                 exit_code: Attributes = {} if code is None else {"process.exit.code": code}
                 return exit_code, "exit_code" if code else ""
-            case "stage", WatchSentBack(reason=reason):
+            case "stage", ev.WatchSentBack(reason=reason):
                 outcome, error = "sent_back", plain(reason)
-            case "stage", RunResult():
+            case "stage", ev.RunResult():
                 outcome, error = "", ""
             case "stage", _ if self.state.stage_outcome:
                 outcome = self.state.stage_outcome
@@ -318,17 +286,19 @@ class _Track:
             model = sessions[-1].model
         return NamedAgent(agent.name, model or agent.model)
 
-    def _end_session(self, now: int, event: Event | None = None) -> None:
+    def _end_session(self, now: int, event: ev.Event | None = None) -> None:
         """End the session: with its own end, after its verdict, or cut off."""
         match event:
             case _ if self._session is None:
                 pass
-            case SessionEnded():
+            case ev.SessionEnded():
                 self._session.end(now, event)
-            case LlmTerminalMarkerEvent():  # of an agent that lingers
+            case ev.LlmTerminalMarkerEvent():  # of an agent that lingers
                 self._session.end(now, None)
             case _:
-                reason = getattr(event, "reason", "") if isinstance(event, SupervisionEvent) else ""
+                reason = (
+                    getattr(event, "reason", "") if isinstance(event, ev.SupervisionEvent) else ""
+                )
                 error = _CUT_OFF.get(type(event), str(reason)) or "cut_off"
                 self._session.end(now, None, plain(error))
         self._session = None
@@ -337,21 +307,21 @@ class _Track:
     def _set_ready(self, now: int) -> None:
         self._ready = now if self._stage and self.state.wait is None else None
 
-    def _note(self, event: Event, before: RunState, now: int) -> None:
+    def _note(self, event: ev.Event, before: RunState, now: int) -> None:
         """Add to a span what is not in the state."""
         name, attributes = event.tag, Attributes()
         match event:
-            case CommitPerformed(commit_hash=commit) | CommitSeen(commit_hash=commit):
+            case ev.CommitPerformed(commit_hash=commit) | ev.CommitSeen(commit_hash=commit):
                 name, attributes = "commit", {"cuggino.commit": commit}
-            case WatchPlaceGone(worker=worker):
+            case ev.WatchPlaceGone(worker=worker):
                 name, attributes = "worker_lost", {"cuggino.worker": plain(worker)}
-            case StageCost():
+            case ev.StageCost():
                 if self._stage:
                     _add_cost(self._around, event.cost_usd, estimated=event.cost_estimated)
                 return
-            case QuotaWaiting() if before.wait is not None and before.wait.reason == "quota":
+            case ev.QuotaWaiting() if before.wait is not None and before.wait.reason == "quota":
                 return  # repeated every minute
-            case SupervisionEvent() if not isinstance(event, SnapshotTaken):
+            case ev.SupervisionEvent() if not isinstance(event, ev.SnapshotTaken):
                 why = plain(str(getattr(event, "reason", "")))
                 attributes = {"cuggino.reason": why} if why else {}
             case _:

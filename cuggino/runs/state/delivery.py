@@ -6,19 +6,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple, get_args
 
-from cuggino.events import (
-    DeliverablesListed,
-    DeliverEnded,
-    DeliverInstruction,
-    DeliverSessionEnded,
-    DeliverSessionStarted,
-    DeliverStatus,
-    Event,
-    RunContinued,
-    StageStarted,
-)
+from cuggino import events as ev
 
-_INSTRUCTIONS = frozenset(get_args(DeliverInstruction))
+_INSTRUCTIONS = frozenset(get_args(ev.DeliverInstruction))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +16,7 @@ class DeliveredSession:
     """A session of the loop; one that was cut off and repeated is one session."""
 
     session: int
-    instruction: DeliverInstruction
+    instruction: ev.DeliverInstruction
     model: str | None = None
     at: datetime
     """The time of its first start."""
@@ -34,7 +24,7 @@ class DeliveredSession:
     """Its stage, such as `coding#11`; None before its agent was started."""
     attempts: int = 0
     """The number of times it was started."""
-    ended: DeliverSessionEnded | None = None
+    ended: ev.DeliverSessionEnded | None = None
     """The end of its last attempt; None while it runs, or if it was cut off."""
 
     @property
@@ -49,7 +39,7 @@ class StatusChange(NamedTuple):
     at: datetime
     session: int | None
     """The latest session; None before the first."""
-    status: DeliverStatus
+    status: ev.DeliverStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +48,7 @@ class DeliverableCourse:
 
     id: str
     description: str
-    status: DeliverStatus
+    status: ev.DeliverStatus
     verified: bool = False
     is_wanted: bool = True
     """False if it was removed from the list."""
@@ -73,9 +63,9 @@ class Delivery:
     sessions: tuple[DeliveredSession, ...] = ()
     deliverables: tuple[DeliverableCourse, ...] = ()
     """The listed ones in order, then those no longer listed."""
-    listed: DeliverablesListed | None = None
+    listed: ev.DeliverablesListed | None = None
     """The latest list."""
-    ended: DeliverEnded | None = None
+    ended: ev.DeliverEnded | None = None
     """The end of the latest process; None while it works, or if it was killed."""
 
     @property
@@ -83,29 +73,29 @@ class Delivery:
         """Return the number of failed sessions."""
         return sum(session.is_failure for session in self.sessions)
 
-    def add(self, event: Event, at: datetime, stage: str | None) -> Delivery:
+    def add(self, event: ev.Event, at: datetime, stage: str | None) -> Delivery:
         """Return the deliverables and sessions after an event."""
         match event:
-            case DeliverSessionStarted(session=number, instruction=instruction, model=model):
+            case ev.DeliverSessionStarted(session=number, instruction=instruction, model=model):
                 if any(one.session == number for one in self.sessions):
                     return self
                 begun = DeliveredSession(
                     session=number, instruction=instruction, model=model, at=at
                 )
                 return replace(self, sessions=(*self.sessions, begun))
-            case StageStarted(name=name) if name in _INSTRUCTIONS and self.sessions:
+            case ev.StageStarted(name=name) if name in _INSTRUCTIONS and self.sessions:
                 last = self.sessions[-1]
                 return self._with(
                     replace(last, stage=stage, attempts=last.attempts + 1, ended=None)
                 )
-            case DeliverSessionEnded(session=number):
+            case ev.DeliverSessionEnded(session=number):
                 known = next((one for one in self.sessions if one.session == number), None)
                 return self if known is None else self._with(replace(known, ended=event))
-            case DeliverablesListed():
+            case ev.DeliverablesListed():
                 return self._listed(event, at)
-            case RunContinued():
+            case ev.RunContinued():
                 return replace(self, ended=None)
-            case DeliverEnded():
+            case ev.DeliverEnded():
                 return replace(self, ended=event)
             case _:
                 return self
@@ -115,7 +105,7 @@ class Delivery:
         changed = (session if one.session == number else one for one in self.sessions)
         return replace(self, sessions=tuple(changed))
 
-    def _listed(self, listed: DeliverablesListed, at: datetime) -> Delivery:
+    def _listed(self, listed: ev.DeliverablesListed, at: datetime) -> Delivery:
         before = {course.id: course for course in self.deliverables}
         session = self.sessions[-1].session if self.sessions else None
         courses: list[DeliverableCourse] = []

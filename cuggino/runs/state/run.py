@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias, cast
 
+from cuggino import events as ev
 from cuggino.domain import (
     RunCommit,
     Spending,
@@ -15,45 +16,6 @@ from cuggino.domain import (
     TokenCount,
     merged_windows,
     unreset,
-)
-from cuggino.events import (
-    AgentMessage,
-    CheckCommandOutput,
-    CheckCommandStarted,
-    ClusterWorker,
-    ContinueAsked,
-    DeliverablesListed,
-    Event,
-    Forecast,
-    JobsCounted,
-    LoopSpecIssue,
-    LoopStalled,
-    MessageDelta,
-    PauseAsked,
-    PauseEnded,
-    PingEvent,
-    QuotaUsed,
-    RunContinued,
-    RunEnded,
-    RunOutcome,
-    RunPaused,
-    RunResult,
-    RunResumed,
-    RunStarted,
-    SessionEnded,
-    SetupCommandOutput,
-    SetupCommandStarted,
-    SteerAsked,
-    Steered,
-    StopAsked,
-    SystemMessage,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    Usage,
-    UserMessage,
-    WatchLoopEvent,
-    checked_of,
 )
 from cuggino.runs.state.delivery import Delivery
 from cuggino.runs.state.stages import Stages
@@ -74,26 +36,39 @@ _FREE = frozenset({"proposed", "sent-back"})
 """Places of items that neither work nor wait for something that is about to come."""
 _TOOLS = 32
 """Running tool calls that are kept; some agents report no results."""
-PASSING = (AgentMessage, MessageDelta, SystemMessage, Thinking, ToolCall, ToolResult, UserMessage)
+PASSING = (
+    ev.AgentMessage,
+    ev.MessageDelta,
+    ev.SystemMessage,
+    ev.Thinking,
+    ev.ToolCall,
+    ev.ToolResult,
+    ev.UserMessage,
+)
 """Events that count for nothing and end with their session: most of a journal."""
 _OF_WATCH = (
-    WatchLoopEvent,
-    RunStarted,
-    RunContinued,
-    PauseAsked,
-    ContinueAsked,
-    StopAsked,
-    QuotaUsed,
+    ev.WatchLoopEvent,
+    ev.RunStarted,
+    ev.RunContinued,
+    ev.PauseAsked,
+    ev.ContinueAsked,
+    ev.StopAsked,
+    ev.QuotaUsed,
 )
 """Events that change the whole watch, regardless of the item they name."""
-_COMMANDS = (SetupCommandStarted, SetupCommandOutput, CheckCommandStarted, CheckCommandOutput)
+_COMMANDS = (
+    ev.SetupCommandStarted,
+    ev.SetupCommandOutput,
+    ev.CheckCommandStarted,
+    ev.CheckCommandOutput,
+)
 
 
 class RecordedEvent(Protocol):
     """An event with its time and its stage, such as an entry of a journal."""
 
     @property
-    def event(self) -> Event: ...
+    def event(self) -> ev.Event: ...
     @property
     def at(self) -> datetime: ...
     @property
@@ -139,7 +114,7 @@ class RunState:
     """Sessions and deliverables of the deliver loop."""
     jobs: tuple[Job, ...] = ()
     """The jobs that a plan/build loop verified."""
-    counted: JobsCounted | None = None
+    counted: ev.JobsCounted | None = None
     """Their latest counts."""
     failed_commits: tuple[str, ...] = ()
     """The error of each failed commit."""
@@ -147,10 +122,10 @@ class RunState:
     """Files of the check, removed tests and specifications that changed during the run."""
     lost_base: str | None = None
     """The commit that the run began with, if it was removed from the history."""
-    result: RunResult | None = None
+    result: ev.RunResult | None = None
     """The result of the loop; in a watch, that of the last item's run until another one begins."""
 
-    forecast: Forecast | None = None
+    forecast: ev.Forecast | None = None
     """The usual duration and cost; of a watch, those of an item."""
 
     item: str = ""
@@ -239,7 +214,7 @@ class RunState:
     """The reason for the end, if any."""
     limit: str | None = None
     """The usage limit that the agent reported last."""
-    windows: tuple[QuotaUsed, ...] = ()
+    windows: tuple[ev.QuotaUsed, ...] = ()
     """The usage windows of the agents' accounts, as reported last."""
 
     @classmethod
@@ -320,9 +295,9 @@ class RunState:
         return (*self.processes[:-1], last)
 
     @property
-    def totals(self) -> RunResumed:
+    def totals(self) -> ev.RunResumed:
         """The totals from which a resumed run continues; the time between processes is left out."""
-        return RunResumed(
+        return ev.RunResumed(
             run_id=self.run_id,
             stages=self.stages.finished,
             rounds=self.tally.rounds,
@@ -336,27 +311,27 @@ class RunState:
         )
 
     @property
-    def ending(self) -> RunOutcome | None:
+    def ending(self) -> ev.RunOutcome | None:
         """How the run ended, or in a watch the last item's run; None while it works."""
         if self.result is None:
             known = self.outcome in ("interrupted", "failed", "quota", "budget")
-            return cast("RunOutcome", self.outcome) if known else None
+            return cast("ev.RunOutcome", self.outcome) if known else None
         return self.result.outcome
 
     @property
     def checked(self) -> bool | None:
         """For an approval: whether the check command decided (`LoopApproved`)."""
-        return checked_of(self.result)
+        return ev.checked_of(self.result)
 
     @property
     def tbd_files(self) -> tuple[str, ...]:
         """Names of the files in `.cuggino/tbd/` that a stalled loop wrote."""
-        return self.result.filenames if isinstance(self.result, LoopStalled) else ()
+        return self.result.filenames if isinstance(self.result, ev.LoopStalled) else ()
 
     @property
     def spec_issue_file(self) -> str | None:
         """The name of the file in `.cuggino/spec-issues/` if the run ended with one."""
-        return self.result.filename if isinstance(self.result, LoopSpecIssue) else None
+        return self.result.filename if isinstance(self.result, ev.LoopSpecIssue) else None
 
     @property
     def landings(self) -> tuple[RunCommit, ...]:
@@ -375,7 +350,7 @@ class RunState:
         return self.tally.commits
 
     @property
-    def deliverables(self) -> DeliverablesListed | None:
+    def deliverables(self) -> ev.DeliverablesListed | None:
         """The latest deliverables; None while unknown."""
         return self.delivery.listed
 
@@ -394,7 +369,7 @@ class RunState:
         return len(self.delivery.listed.deliverables) if self.delivery.listed else 0
 
     @property
-    def workers(self) -> tuple[ClusterWorker, ...] | None:
+    def workers(self) -> tuple[ev.ClusterWorker, ...] | None:
         """The workers of the cluster that a watch uses, as seen last; None without one."""
         seen = None if self.outcome else self.watched.workers
         return seen.workers if seen is not None else None
@@ -420,7 +395,7 @@ class RunState:
         return self.tally.spent
 
     @property
-    def usage(self) -> Usage | None:
+    def usage(self) -> ev.Usage | None:
         """Tokens of all sessions that reported them; None if none did."""
         return self.spent.usage
 
@@ -488,7 +463,7 @@ class RunState:
         """The number and the state of its pull request, such as "#7 pending"."""
         return f"#{self.pull_request} {self.pull_state.replace('-', ' ')}".rstrip()
 
-    def windows_at(self, now: datetime) -> tuple[QuotaUsed, ...]:
+    def windows_at(self, now: datetime) -> tuple[ev.QuotaUsed, ...]:
         """The usage windows that are not reset yet."""
         return unreset(self.windows, now)
 
@@ -513,12 +488,12 @@ class RunState:
         running = (end - self.began).total_seconds() if self.began else 0.0
         return self.earlier + max(running, 0.0)
 
-    def add(self, event: Event, *, at: datetime, stage: str | None = None) -> RunState:
+    def add(self, event: ev.Event, *, at: datetime, stage: str | None = None) -> RunState:
         """Return the state after one more event at this time.
 
         `stage` is that of a recorded event. Without it, nothing is known to be repeated.
         """
-        if isinstance(event, PingEvent):
+        if isinstance(event, ev.PingEvent):
             return self
         state = self._doing(event, at)
         last = max(self.last or at, at)
@@ -534,7 +509,7 @@ class RunState:
             stages=self.stages.add(event, at, stage, last=before),
             watched=self.watched.add(event, at, stage, last=before),
             delivery=self.delivery.add(event, at, stage),
-            result=event if isinstance(event, RunResult) else state.result,
+            result=event if isinstance(event, ev.RunResult) else state.result,
         )
 
     def beginning(self, at: datetime) -> RunState:
@@ -545,25 +520,25 @@ class RunState:
         """Return the state after an event at this time that changes nothing else."""
         return changed(self, last=max(self.last or at, at))
 
-    def _ignores(self, event: Event) -> bool:
+    def _ignores(self, event: ev.Event) -> bool:
         """Return whether the event has totals of what was added before.
 
         In a journal, the entries of the earlier processes are there, too; and the run that a watch
         resumes is counted in the watch.
         """
-        if not isinstance(event, RunResumed):
+        if not isinstance(event, ev.RunResumed):
             return False
         tally = self.tally
         return bool(event.item or tally.agents or tally.rounds or self.done or self.processes[1:])
 
-    def _doing(self, event: Event, at: datetime) -> RunState:
+    def _doing(self, event: ev.Event, at: datetime) -> RunState:
         """Return the state with what the run does after the event."""
-        if self.item and isinstance(event, RunResumed):
+        if self.item and isinstance(event, ev.RunResumed):
             return self  # a resumed run of an item counts from here
         if self.slots and not isinstance(event, _OF_WATCH):
             if (part := self._part_of(event)) is not None:
                 return self._with_part(part, event, at)
-            if event.item and not isinstance(event, SteerAsked):
+            if event.item and not isinstance(event, ev.SteerAsked):
                 return self  # late, of an item that is put away
         step = STEPS.get(type(event))
         return self if step is None else step(self, event, at)
@@ -586,34 +561,34 @@ class RunState:
             return whole
         return whole.joined(changed(part, **told))
 
-    def with_windows(self, windows: Iterable[QuotaUsed]) -> RunState:
+    def with_windows(self, windows: Iterable[ev.QuotaUsed]) -> RunState:
         """Return the activity with the usage windows that another run has reported."""
         known = merged_windows(self.windows, windows)
         return self if known == self.windows else changed(self, windows=known)
 
-    def _part_of(self, event: Event) -> RunState | None:
+    def _part_of(self, event: ev.Event) -> RunState | None:
         """Return the item that an event is about: its own, or the one being landed."""
         if event.item is not None:
             return self.of_item(event.item)
         return self.landing if isinstance(event, _COMMANDS) else None
 
-    def _with_part(self, part: RunState, event: Event, at: datetime) -> RunState:
+    def _with_part(self, part: RunState, event: ev.Event, at: datetime) -> RunState:
         """Return the watch after an event of one of its items."""
-        if isinstance(event, RunResumed):  # which does not repeat the start of its stage
+        if isinstance(event, ev.RunResumed):  # which does not repeat the start of its stage
             return self.joined(changed(part, role="resumed", stage_began=at))
-        if isinstance(event, RunEnded):
+        if isinstance(event, ev.RunEnded):
             return self
         after = part.add(event, at=at)
         whole = self.joined(after)
         match event:
-            case LoopSpecIssue():
+            case ev.LoopSpecIssue():
                 asked = (replace(question, item=part.item) for question in after.questions)
                 return changed(whole.without(part.item), questions=(*self.questions, *asked))
-            case SessionEnded() if not after.login and self.login:
+            case ev.SessionEnded() if not after.login and self.login:
                 return changed(whole, login="" if _completed_well(event) else self.login)
-            case Steered() if after.steering is part.steering:
-                return STEPS[Steered](whole, event, at)
-            case RunPaused() | PauseEnded():
+            case ev.Steered() if after.steering is part.steering:
+                return STEPS[ev.Steered](whole, event, at)
+            case ev.RunPaused() | ev.PauseEnded():
                 return changed(whole, is_pausing=self.is_pausing and whole.paused_since is None)
             case _:
                 return whole
@@ -700,8 +675,8 @@ def _end_of(wait: Wait) -> datetime:
     return wait.until
 
 
-def _completed_well(event: Event) -> bool:
-    return isinstance(event, SessionEnded) and event.outcome == "completed"
+def _completed_well(event: ev.Event) -> bool:
+    return isinstance(event, ev.SessionEnded) and event.outcome == "completed"
 
 
 Step: TypeAlias = "Callable[[RunState, Any, datetime], RunState]"
@@ -721,11 +696,11 @@ NO_RUN: Mapping[str, Any] = MappingProxyType(
 )
 _OF_ITEM = (*NO_RUN, "max_iterations", "agent", "model", "focus", "is_idle")
 
-STEPS: dict[type[Event], Step] = {}
+STEPS: dict[type[ev.Event], Step] = {}
 """What events change of that which a run does; `on` adds to it."""
 
 
-def on(*kinds: type[Event]) -> Callable[[Step], Step]:
+def on(*kinds: type[ev.Event]) -> Callable[[Step], Step]:
     """Let a function change the state on events of these kinds."""
 
     def register(step: Step) -> Step:

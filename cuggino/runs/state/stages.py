@@ -8,24 +8,11 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import get_args
 
+from cuggino import events as ev
 from cuggino.domain import Spending
-from cuggino.events import (
-    DeliverInstruction,
-    DeliverSessionStarted,
-    Event,
-    RunContinued,
-    RunEnded,
-    SnapshotTaken,
-    StageFinished,
-    StageStarted,
-    WatchAuditEnded,
-    WatchAuditFailed,
-    WatchAuditInterrupted,
-    WatchAuditStarted,
-)
 from cuggino.runs.state.values import Ending, StageKind, StageTry
 
-_SESSIONS = frozenset(get_args(DeliverInstruction))
+_SESSIONS = frozenset(get_args(ev.DeliverInstruction))
 _SNAPSHOTS = "refs/cuggino/snapshots/"
 _AUDIT = "audit"
 _KINDS: Mapping[str, StageKind] = MappingProxyType({kind: kind for kind in get_args(StageKind)})
@@ -46,32 +33,32 @@ class Stages:
     session: int | None = None
     """The number of the last session of the deliver loop."""
 
-    def add(self, event: Event, at: datetime, stage: str | None, *, last: datetime) -> Stages:
+    def add(self, event: ev.Event, at: datetime, stage: str | None, *, last: datetime) -> Stages:
         """Return the stages after an event; `last` is the time of the one before."""
         match event:
-            case StageStarted(name=name):
+            case ev.StageStarted(name=name):
                 return self._begun(stage or name, name, at)
-            case StageFinished(outcome=outcome):
+            case ev.StageFinished(outcome=outcome):
                 stages = replace(self, finished=self.finished + 1)
                 if stage is None or stage not in self.running:
                     return stages
                 changed = stages._changed(stage, outcome=outcome)
                 return changed._closed(stage, at, "finished")
-            case WatchAuditStarted():
+            case ev.WatchAuditStarted():
                 name = stage or _AUDIT  # another one, not a repetition
                 left = {one: index for one, index in self.latest.items() if one != name}
                 return replace(self, latest=left)._begun(name, _AUDIT, at)
-            case WatchAuditEnded():
+            case ev.WatchAuditEnded():
                 return self._closed(stage or _AUDIT, at, "finished")
-            case WatchAuditInterrupted() | WatchAuditFailed():
+            case ev.WatchAuditInterrupted() | ev.WatchAuditFailed():
                 return self._closed(stage or _AUDIT, at, "unfinished")
-            case DeliverSessionStarted(session=session):
+            case ev.DeliverSessionStarted(session=session):
                 return replace(self, session=session)
-            case RunContinued():
+            case ev.RunContinued():
                 return self._all_closed(last)
-            case RunEnded():
+            case ev.RunEnded():
                 return self._all_closed(at)
-            case SnapshotTaken(ref=ref) if stage is not None and stage in self.running:
+            case ev.SnapshotTaken(ref=ref) if stage is not None and stage in self.running:
                 if self.tries[self.latest[stage]].snapshot:
                     return self
                 return self._changed(stage, snapshot=ref.removeprefix(_SNAPSHOTS))

@@ -8,6 +8,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Literal
 
+from cuggino import events as ev
 from cuggino.domain import (
     TokenCount,
     task_titles,
@@ -15,110 +16,6 @@ from cuggino.domain import (
     unreset,
     until_text,
     with_window,
-)
-from cuggino.events import (
-    AgentFellBack,
-    AgentMessage,
-    AgentNudged,
-    AgentReplaced,
-    AgentRetry,
-    ApprovalQuestioned,
-    Approved,
-    CheckCommandOutput,
-    CheckCommandStarted,
-    CommitFailed,
-    CommitPerformed,
-    CommitSeen,
-    ContinueAsked,
-    DeliverablesListed,
-    DeliverEnded,
-    DeliverSessionEnded,
-    DeliverSessionStarted,
-    Done,
-    Event,
-    Forecast,
-    GateChanged,
-    HistoryRewritten,
-    ImplementingStart,
-    IterationStart,
-    JobBlocked,
-    JobsCounted,
-    JobVerified,
-    LlmTerminalMarkerEvent,
-    LoopApproved,
-    LoopMaxIterations,
-    LoopSpecIssue,
-    LoopStalled,
-    LoopTerminalEvent,
-    NoMoreWork,
-    PauseAsked,
-    PauseEnded,
-    PlanBuildEnded,
-    PlanBuildPhaseStarted,
-    PlanBuildSessionEnded,
-    PlanComplete,
-    PlanningStart,
-    PlanWritten,
-    Progress,
-    QuotaLifted,
-    QuotaUsed,
-    QuotaWaiting,
-    RateLimited,
-    RequestChanges,
-    ReviewingStart,
-    RoleViolated,
-    RunContinued,
-    RunEnded,
-    RunPaused,
-    RunResult,
-    RunResumed,
-    RunStarted,
-    SessionEnded,
-    SetupCommandOutput,
-    SetupCommandStarted,
-    SnapshotTaken,
-    SpecIssue,
-    StageFinished,
-    StageStarted,
-    SteerAsked,
-    Steered,
-    StopAsked,
-    SystemMessage,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    WaitingEnded,
-    WaitingStarted,
-    WatchAuditEnded,
-    WatchAuditFailed,
-    WatchAuditInterrupted,
-    WatchAuditStarted,
-    WatchBacklogWaiting,
-    WatchCandidate,
-    WatchDiskFull,
-    WatchFollowDelayed,
-    WatchFollowed,
-    WatchIssueReported,
-    WatchItemCompleted,
-    WatchItemHeld,
-    WatchItemImported,
-    WatchItemParked,
-    WatchItemRetained,
-    WatchItemRetry,
-    WatchItemSkipped,
-    WatchLanded,
-    WatchLanding,
-    WatchPlaced,
-    WatchPlaceGone,
-    WatchProcessingItem,
-    WatchProposal,
-    WatchProposed,
-    WatchSentBack,
-    WatchSlotPrepared,
-    WatchSlotsChanged,
-    WatchSpecIssueWaiting,
-    WatchWorkers,
-    WatchWorkKept,
 )
 from cuggino.runs.state.run import NO_RUN, PASSING, STEPS, RunState, changed, on
 from cuggino.runs.state.values import (
@@ -158,8 +55,8 @@ def _limits(options: Mapping[str, object]) -> dict[str, Any]:
     }
 
 
-@on(RunStarted)
-def _started(state: RunState, event: RunStarted, at: datetime) -> RunState:
+@on(ev.RunStarted)
+def _started(state: RunState, event: ev.RunStarted, at: datetime) -> RunState:
     if state.kind == "watch" and event.kind == "run":
         return state  # the run of an item
     options = event.options
@@ -184,7 +81,7 @@ def _whole(value: object) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _slots(event: RunStarted) -> int:
+def _slots(event: ev.RunStarted) -> int:
     """Return the slots of a watch that has several."""
     slots = _whole(event.options.get("slots")) if event.kind == "watch" else 0
     return slots if slots > 1 else 0
@@ -202,8 +99,8 @@ _PLACES: Mapping[ItemPlace | None, ItemPlace] = MappingProxyType(
 """The places of items after their process was killed."""
 
 
-@on(RunContinued)
-def _continued(state: RunState, event: RunContinued, at: datetime) -> RunState:
+@on(ev.RunContinued)
+def _continued(state: RunState, event: ev.RunContinued, at: datetime) -> RunState:
     """Return the state of a resumed run, without the running tools of the earlier process."""
     return changed(
         state,
@@ -222,19 +119,19 @@ def _continued(state: RunState, event: RunContinued, at: datetime) -> RunState:
         outcome="",
         message="",
         # A resumed run does not record the same result again, but for those that each process has.
-        result=state.result if isinstance(state.result, LoopTerminalEvent) else None,
+        result=state.result if isinstance(state.result, ev.LoopTerminalEvent) else None,
     )
 
 
-@on(RunResumed)
-def _resumed(state: RunState, event: RunResumed, at: datetime) -> RunState:
+@on(ev.RunResumed)
+def _resumed(state: RunState, event: ev.RunResumed, at: datetime) -> RunState:
     if state.processes[1:]:  # in a journal
         return changed(state, is_idle=False)
     return changed(state, run_id=event.run_id, processes=(process_begun(at),), is_idle=False)
 
 
-@on(RunEnded)
-def _ended(state: RunState, event: RunEnded, at: datetime) -> RunState:
+@on(ev.RunEnded)
+def _ended(state: RunState, event: ev.RunEnded, at: datetime) -> RunState:
     *earlier, last = state.processes or (process_begun(at),)
     message = event.message or last.message
     ended = replace(last, state=event.state, message=message, checked=event.checked)
@@ -257,8 +154,8 @@ def _over(state: RunState, outcome: str, message: str, **changes: Any) -> RunSta
     )
 
 
-@on(LoopApproved, LoopMaxIterations, LoopStalled, PlanBuildEnded)
-def _result(state: RunState, event: RunResult, _at: datetime) -> RunState:
+@on(ev.LoopApproved, ev.LoopMaxIterations, ev.LoopStalled, ev.PlanBuildEnded)
+def _result(state: RunState, event: ev.RunResult, _at: datetime) -> RunState:
     """Return the state after a result of the run, or of an item in a watch."""
     outcome = state.stage_outcome or event.outcome
     if state.item or state.kind == "watch":
@@ -266,74 +163,74 @@ def _result(state: RunState, event: RunResult, _at: datetime) -> RunState:
     return _over(state, event.state, event.message, stage_outcome=outcome)
 
 
-@on(DeliverEnded)
-def _delivery_ended(state: RunState, event: DeliverEnded, at: datetime) -> RunState:
+@on(ev.DeliverEnded)
+def _delivery_ended(state: RunState, event: ev.DeliverEnded, at: datetime) -> RunState:
     *earlier, last = state.processes or (process_begun(at),)
     ended = replace(last, reason=event.reason, message=event.error)
     over = _result(state, event, at)
     return changed(over, kind="deliver", processes=(*earlier, ended))
 
 
-@on(LoopSpecIssue)
-def _spec_issue(state: RunState, event: LoopSpecIssue, at: datetime) -> RunState:
+@on(ev.LoopSpecIssue)
+def _spec_issue(state: RunState, event: ev.LoopSpecIssue, at: datetime) -> RunState:
     title = title_of(event.content) or event.filename
     asked = Question(filename=event.filename, title=title)
     return changed(_result(state, event, at), questions=(asked,))
 
 
-@on(Forecast)
-def _forecast(state: RunState, event: Forecast, _at: datetime) -> RunState:
+@on(ev.Forecast)
+def _forecast(state: RunState, event: ev.Forecast, _at: datetime) -> RunState:
     return changed(state, forecast=event)
 
 
 # The coding loop
 
 
-@on(IterationStart)
-def _iteration(state: RunState, event: IterationStart, _at: datetime) -> RunState:
+@on(ev.IterationStart)
+def _iteration(state: RunState, event: ev.IterationStart, _at: datetime) -> RunState:
     return state.working(
         iteration=event.iteration, max_iterations=event.max_iterations, task=0, tasks=()
     )
 
 
-@on(PlanningStart)
-def _planning(state: RunState, event: PlanningStart, at: datetime) -> RunState:
+@on(ev.PlanningStart)
+def _planning(state: RunState, event: ev.PlanningStart, at: datetime) -> RunState:
     return state.staged("planning", at, iteration=event.iteration, tasks=())
 
 
-@on(ImplementingStart)
-def _implementing(state: RunState, event: ImplementingStart, at: datetime) -> RunState:
+@on(ev.ImplementingStart)
+def _implementing(state: RunState, event: ev.ImplementingStart, at: datetime) -> RunState:
     task = max(state.task, 1)
     return state.staged("implementing", at, iteration=event.iteration, task=task)
 
 
-@on(ReviewingStart)
-def _reviewing(state: RunState, event: ReviewingStart, at: datetime) -> RunState:
+@on(ev.ReviewingStart)
+def _reviewing(state: RunState, event: ev.ReviewingStart, at: datetime) -> RunState:
     return state.staged("reviewing", at, iteration=event.iteration, task=state.task)
 
 
-@on(Approved, Done, NoMoreWork, PlanComplete, RequestChanges, SpecIssue)
-def _verdict(state: RunState, event: LlmTerminalMarkerEvent, _at: datetime) -> RunState:
+@on(ev.Approved, ev.Done, ev.NoMoreWork, ev.PlanComplete, ev.RequestChanges, ev.SpecIssue)
+def _verdict(state: RunState, event: ev.LlmTerminalMarkerEvent, _at: datetime) -> RunState:
     return changed(state, stage_outcome=event.tag)
 
 
-@on(Progress)
-def _progress(state: RunState, event: Progress, _at: datetime) -> RunState:
+@on(ev.Progress)
+def _progress(state: RunState, event: ev.Progress, _at: datetime) -> RunState:
     return changed(state, stage_outcome=event.tag, task=state.task + 1)
 
 
-@on(PlanWritten)
-def _plan(state: RunState, event: PlanWritten, _at: datetime) -> RunState:
+@on(ev.PlanWritten)
+def _plan(state: RunState, event: ev.PlanWritten, _at: datetime) -> RunState:
     return changed(state, tasks=task_titles(event.text))
 
 
-@on(SetupCommandStarted)
-def _setup(state: RunState, event: SetupCommandStarted, at: datetime) -> RunState:
+@on(ev.SetupCommandStarted)
+def _setup(state: RunState, event: ev.SetupCommandStarted, at: datetime) -> RunState:
     return _commanded(state, "Setup", event.command, at)
 
 
-@on(CheckCommandStarted)
-def _check(state: RunState, event: CheckCommandStarted, at: datetime) -> RunState:
+@on(ev.CheckCommandStarted)
+def _check(state: RunState, event: ev.CheckCommandStarted, at: datetime) -> RunState:
     return _commanded(state, "Check", event.title, at)
 
 
@@ -342,7 +239,7 @@ def _commanded(state: RunState, name: str, command: str, at: datetime) -> RunSta
     return state.called(RunningTool(name=name, target=target, since=at, is_command=True))
 
 
-@on(SetupCommandOutput, CheckCommandOutput)
+@on(ev.SetupCommandOutput, ev.CheckCommandOutput)
 def _command_ended(state: RunState, _event: object, _at: datetime) -> RunState:
     return changed(state, tools=())
 
@@ -350,39 +247,39 @@ def _command_ended(state: RunState, _event: object, _at: datetime) -> RunState:
 # The agent
 
 
-@on(AgentMessage)
-def _message(state: RunState, event: AgentMessage, _at: datetime) -> RunState:
+@on(ev.AgentMessage)
+def _message(state: RunState, event: ev.AgentMessage, _at: datetime) -> RunState:
     words = event.text[: 4 * _WORDS].strip()[:_WORDS]
     if event.parent_tool_use_id is not None or not words:
         return state
     return state.working(words=words)
 
 
-@on(ToolCall)
-def _tool(state: RunState, event: ToolCall, at: datetime) -> RunState:
+@on(ev.ToolCall)
+def _tool(state: RunState, event: ev.ToolCall, at: datetime) -> RunState:
     target = tool_target(event.name, event.input)[:_TARGET]
     return state.called(RunningTool(name=event.name, target=target, since=at, id=event.id))
 
 
-@on(ToolResult)
-def _tool_result(state: RunState, event: ToolResult, _at: datetime) -> RunState:
+@on(ev.ToolResult)
+def _tool_result(state: RunState, event: ev.ToolResult, _at: datetime) -> RunState:
     left = tuple(tool for tool in state.tools if tool.id != event.name)
     if len(left) == len(state.tools):
         left = state.tools[:-1] if event.name == "unknown" else state.tools
     return state if len(left) == len(state.tools) else changed(state, tools=left)
 
 
-@on(SessionEnded)
-def _session_ended(state: RunState, event: SessionEnded, _at: datetime) -> RunState:
+@on(ev.SessionEnded)
+def _session_ended(state: RunState, event: ev.SessionEnded, _at: datetime) -> RunState:
     return changed(state, tools=(), login="" if event.outcome == "completed" else state.login)
 
 
-@on(AgentNudged, AgentReplaced, ApprovalQuestioned)
+@on(ev.AgentNudged, ev.AgentReplaced, ev.ApprovalQuestioned)
 def _began_again(state: RunState, _event: object, _at: datetime) -> RunState:
     return state.working(tools=())
 
 
-@on(SystemMessage, Thinking, QuotaLifted, WaitingEnded)
+@on(ev.SystemMessage, ev.Thinking, ev.QuotaLifted, ev.WaitingEnded)
 def _running(state: RunState, _event: object, _at: datetime) -> RunState:
     return state if state.wait is None else changed(state, wait=None)
 
@@ -390,8 +287,8 @@ def _running(state: RunState, _event: object, _at: datetime) -> RunState:
 # Supervision
 
 
-@on(AgentRetry)
-def _retry(state: RunState, event: AgentRetry, at: datetime) -> RunState:
+@on(ev.AgentRetry)
+def _retry(state: RunState, event: ev.AgentRetry, at: datetime) -> RunState:
     wait = Wait(
         reason=event.reason,
         until=later(at, event.retry_in),
@@ -401,18 +298,18 @@ def _retry(state: RunState, event: AgentRetry, at: datetime) -> RunState:
     return changed(state, wait=wait, tools=())
 
 
-@on(RateLimited)
-def _rate_limited(state: RunState, event: RateLimited, _at: datetime) -> RunState:
+@on(ev.RateLimited)
+def _rate_limited(state: RunState, event: ev.RateLimited, _at: datetime) -> RunState:
     return state if event.limit is None else changed(state, limit=event.limit)
 
 
-@on(QuotaUsed)
-def _quota_used(state: RunState, event: QuotaUsed, at: datetime) -> RunState:
+@on(ev.QuotaUsed)
+def _quota_used(state: RunState, event: ev.QuotaUsed, at: datetime) -> RunState:
     return changed(state, windows=with_window(unreset(state.windows, at), event))
 
 
-@on(WaitingStarted)
-def _waiting(state: RunState, event: WaitingStarted, at: datetime) -> RunState:
+@on(ev.WaitingStarted)
+def _waiting(state: RunState, event: ev.WaitingStarted, at: datetime) -> RunState:
     until = event.until
     end = until.time if until.kind == "time" else until.deadline
     wait = Wait(
@@ -424,22 +321,22 @@ def _waiting(state: RunState, event: WaitingStarted, at: datetime) -> RunState:
     return changed(state, tools=(), wait=wait)
 
 
-@on(QuotaWaiting)
-def _quota(state: RunState, event: QuotaWaiting, at: datetime) -> RunState:
+@on(ev.QuotaWaiting)
+def _quota(state: RunState, event: ev.QuotaWaiting, at: datetime) -> RunState:
     until = later(at, event.remaining)
     return changed(state, tools=(), wait=Wait(reason="quota", until=until, limit=state.limit))
 
 
-@on(AgentFellBack)
-def _fell_back(state: RunState, event: AgentFellBack, _at: datetime) -> RunState:
+@on(ev.AgentFellBack)
+def _fell_back(state: RunState, event: ev.AgentFellBack, _at: datetime) -> RunState:
     return state.working(tools=(), agent=event.to_agent, model=None)
 
 
 # The watch
 
 
-@on(WatchProcessingItem)
-def _item(state: RunState, event: WatchProcessingItem, at: datetime) -> RunState:
+@on(ev.WatchProcessingItem)
+def _item(state: RunState, event: ev.WatchProcessingItem, at: datetime) -> RunState:
     if event.slot:
         return _item_in_slot(state, event, at)
     return state.between(
@@ -456,7 +353,7 @@ def _item(state: RunState, event: WatchProcessingItem, at: datetime) -> RunState
     )
 
 
-def _item_in_slot(state: RunState, event: WatchProcessingItem, at: datetime) -> RunState:
+def _item_in_slot(state: RunState, event: ev.WatchProcessingItem, at: datetime) -> RunState:
     """Begin an item in a slot, in place of any earlier one."""
     name = event.filename
     before = state.of_item(name)
@@ -508,8 +405,8 @@ def _others(pairs: tuple[tuple[str, str], ...], name: str) -> tuple[tuple[str, s
     return tuple(pair for pair in pairs if pair[0] != name)
 
 
-@on(WatchSlotPrepared)
-def _prepared(state: RunState, event: WatchSlotPrepared, _at: datetime) -> RunState:
+@on(ev.WatchSlotPrepared)
+def _prepared(state: RunState, event: ev.WatchSlotPrepared, _at: datetime) -> RunState:
     part = state.of_item(event.filename)
     if part is None:
         return state
@@ -517,14 +414,14 @@ def _prepared(state: RunState, event: WatchSlotPrepared, _at: datetime) -> RunSt
     return state.joined(changed(part, folder=event.folder, worker=worker))
 
 
-@on(WatchPlaced)
-def _placed(state: RunState, event: WatchPlaced, _at: datetime) -> RunState:
+@on(ev.WatchPlaced)
+def _placed(state: RunState, event: ev.WatchPlaced, _at: datetime) -> RunState:
     part = state.of_item(event.filename)
     return state if part is None else state.joined(changed(part, worker=event.worker))
 
 
-@on(WatchPlaceGone)
-def _place_gone(state: RunState, event: WatchPlaceGone, at: datetime) -> RunState:
+@on(ev.WatchPlaceGone)
+def _place_gone(state: RunState, event: ev.WatchPlaceGone, at: datetime) -> RunState:
     """The attempt waits for another worker."""
     part = state.of_item(event.filename)
     if part is None:
@@ -533,13 +430,13 @@ def _place_gone(state: RunState, event: WatchPlaceGone, at: datetime) -> RunStat
     return state.joined(changed(part, **fresh, lost=(*part.lost, event.worker)))
 
 
-@on(WatchWorkers)
-def _workers(state: RunState, _event: WatchWorkers, _at: datetime) -> RunState:
+@on(ev.WatchWorkers)
+def _workers(state: RunState, _event: ev.WatchWorkers, _at: datetime) -> RunState:
     return changed(state, slots=max(state.slots, 1), active_slots=max(state.active_slots, 1))
 
 
-@on(WatchCandidate)
-def _candidate(state: RunState, event: WatchCandidate, at: datetime) -> RunState:
+@on(ev.WatchCandidate)
+def _candidate(state: RunState, event: ev.WatchCandidate, at: datetime) -> RunState:
     if not event.approved:
         return state
     return state.moved(
@@ -547,8 +444,8 @@ def _candidate(state: RunState, event: WatchCandidate, at: datetime) -> RunState
     )
 
 
-@on(WatchLanding)
-def _landing(state: RunState, event: WatchLanding, at: datetime) -> RunState:
+@on(ev.WatchLanding)
+def _landing(state: RunState, event: ev.WatchLanding, at: datetime) -> RunState:
     known = state.of_item(event.filename)
     returns = event.returns or (known.returns if known else 0)
     changes = {"commit": event.commit, "returns": returns, "stage_began": at}
@@ -556,21 +453,21 @@ def _landing(state: RunState, event: WatchLanding, at: datetime) -> RunState:
     return state.moved(event.filename, place="landing", return_reason=reason, **changes)
 
 
-@on(WatchLanded)
-def _landed(state: RunState, event: WatchLanded, _at: datetime) -> RunState:
+@on(ev.WatchLanded)
+def _landed(state: RunState, event: ev.WatchLanded, _at: datetime) -> RunState:
     return state.without(event.filename)
 
 
-@on(WatchProposed)
-def _proposed(state: RunState, event: WatchProposed, at: datetime) -> RunState:
+@on(ev.WatchProposed)
+def _proposed(state: RunState, event: ev.WatchProposed, at: datetime) -> RunState:
     pull = {"pull_request": event.number, "pull_url": event.url, "pull_state": "", "pull_note": ""}
     return state.moved(
         event.filename, place="proposed", slot=0, commit=event.commit, stage_began=at, **pull
     )
 
 
-@on(WatchProposal)
-def _proposal(state: RunState, event: WatchProposal, _at: datetime) -> RunState:
+@on(ev.WatchProposal)
+def _proposal(state: RunState, event: ev.WatchProposal, _at: datetime) -> RunState:
     part = state.of_item(event.filename)
     if part is None or part.place != "proposed":
         return state
@@ -583,8 +480,8 @@ def _return_reason(state: RunState, item: str) -> str:
     return known.return_reason if known is not None else ""
 
 
-@on(WatchSentBack)
-def _sent_back(state: RunState, event: WatchSentBack, at: datetime) -> RunState:
+@on(ev.WatchSentBack)
+def _sent_back(state: RunState, event: ev.WatchSentBack, at: datetime) -> RunState:
     return state.moved(
         event.filename,
         place="sent-back",
@@ -596,14 +493,14 @@ def _sent_back(state: RunState, event: WatchSentBack, at: datetime) -> RunState:
     )
 
 
-@on(WatchItemHeld)
-def _held(state: RunState, event: WatchItemHeld, _at: datetime) -> RunState:
+@on(ev.WatchItemHeld)
+def _held(state: RunState, event: ev.WatchItemHeld, _at: datetime) -> RunState:
     held = (*_others(state.held, event.filename), (event.filename, event.reason))
     return state.without(event.filename, held=held)
 
 
-@on(WatchItemImported)
-def _imported(state: RunState, event: WatchItemImported, _at: datetime) -> RunState:
+@on(ev.WatchItemImported)
+def _imported(state: RunState, event: ev.WatchItemImported, _at: datetime) -> RunState:
     if event.change not in ("held", "released", "removed"):
         return state
     others = _others(state.held, event.filename)
@@ -611,13 +508,13 @@ def _imported(state: RunState, event: WatchItemImported, _at: datetime) -> RunSt
     return changed(state, held=(*others, *mine))
 
 
-@on(WatchSlotsChanged)
-def _slotschanged(state: RunState, event: WatchSlotsChanged, _at: datetime) -> RunState:
+@on(ev.WatchSlotsChanged)
+def _slotschanged(state: RunState, event: ev.WatchSlotsChanged, _at: datetime) -> RunState:
     return changed(state, slots=event.slots, active_slots=event.active)
 
 
-@on(WatchDiskFull)
-def _disk_full(state: RunState, event: WatchDiskFull, at: datetime) -> RunState:
+@on(ev.WatchDiskFull)
+def _disk_full(state: RunState, event: ev.WatchDiskFull, at: datetime) -> RunState:
     stopped = tuple(
         changed(one, **{**NO_RUN, "wait": one.wait}, place=_PLACES.get(one.place, "retry"))
         for one in state.items
@@ -635,32 +532,32 @@ def _put_away(state: RunState, name: str, **changes: Any) -> RunState:
     return state.without(name, **{**left, **changes})
 
 
-@on(WatchItemCompleted)
-def _completed(state: RunState, event: WatchItemCompleted, _at: datetime) -> RunState:
+@on(ev.WatchItemCompleted)
+def _completed(state: RunState, event: ev.WatchItemCompleted, _at: datetime) -> RunState:
     note = "unchecked" if event.checked is False else ""
     return _put_away(state, event.filename, completed=_ended_with(state, event, note), login="")
 
 
 def _ended_with(
-    state: RunState, event: WatchItemCompleted | WatchItemParked, note: str
+    state: RunState, event: ev.WatchItemCompleted | ev.WatchItemParked, note: str
 ) -> tuple[ItemEnd, ...]:
-    before = state.completed if isinstance(event, WatchItemCompleted) else state.set_aside
+    before = state.completed if isinstance(event, ev.WatchItemCompleted) else state.set_aside
     title = state.title_of(event.filename)
     return (*before, ItemEnd(item=event.filename, title=title, note=note))
 
 
-@on(WatchItemParked)
-def _parked(state: RunState, event: WatchItemParked, _at: datetime) -> RunState:
+@on(ev.WatchItemParked)
+def _parked(state: RunState, event: ev.WatchItemParked, _at: datetime) -> RunState:
     return _put_away(state, event.filename, set_aside=_ended_with(state, event, event.reason))
 
 
-@on(WatchItemRetained)
-def _put_back(state: RunState, event: WatchItemRetained, _at: datetime) -> RunState:
+@on(ev.WatchItemRetained)
+def _put_back(state: RunState, event: ev.WatchItemRetained, _at: datetime) -> RunState:
     return _put_away(state, event.filename)
 
 
-@on(WatchItemRetry)
-def _item_retry(state: RunState, event: WatchItemRetry, at: datetime) -> RunState:
+@on(ev.WatchItemRetry)
+def _item_retry(state: RunState, event: ev.WatchItemRetry, at: datetime) -> RunState:
     login = event.message if event.login else state.login
     wait = Wait(
         reason="login" if event.login else "retry",
@@ -676,24 +573,24 @@ def _item_retry(state: RunState, event: WatchItemRetry, at: datetime) -> RunStat
     return state.between(wait=wait if event.retry_in else None, login=login)
 
 
-@on(WatchBacklogWaiting)
+@on(ev.WatchBacklogWaiting)
 def _backlog_empty(state: RunState, _event: object, _at: datetime) -> RunState:
     none = {"is_blocked": False, "questions": ()}
     is_idle = all(one.place == "proposed" for one in state.items)
     return state.between(kind="watch", is_idle=is_idle, **none)
 
 
-@on(WatchSpecIssueWaiting)
+@on(ev.WatchSpecIssueWaiting)
 def _issue_waiting(state: RunState, _event: object, _at: datetime) -> RunState:
     return state.between(kind="watch", is_idle=True, is_blocked=True)
 
 
-@on(WatchAuditStarted)
+@on(ev.WatchAuditStarted)
 def _audit(state: RunState, _event: object, at: datetime) -> RunState:
     return state.between().staged("audit", at)
 
 
-@on(WatchAuditEnded, WatchAuditFailed, WatchAuditInterrupted)
+@on(ev.WatchAuditEnded, ev.WatchAuditFailed, ev.WatchAuditInterrupted)
 def _audit_ended(state: RunState, _event: object, _at: datetime) -> RunState:
     return state.between(is_idle=True)
 
@@ -701,73 +598,73 @@ def _audit_ended(state: RunState, _event: object, _at: datetime) -> RunState:
 # The loops of sessions
 
 
-@on(DeliverSessionStarted)
-def _delivery_session(state: RunState, event: DeliverSessionStarted, at: datetime) -> RunState:
+@on(ev.DeliverSessionStarted)
+def _delivery_session(state: RunState, event: ev.DeliverSessionStarted, at: datetime) -> RunState:
     model = event.model or state.model
     return state.staged(event.instruction, at, iteration=event.session, model=model, kind="deliver")
 
 
-@on(DeliverSessionEnded, PlanBuildSessionEnded)
+@on(ev.DeliverSessionEnded, ev.PlanBuildSessionEnded)
 def _session_over(
-    state: RunState, event: DeliverSessionEnded | PlanBuildSessionEnded, _at: datetime
+    state: RunState, event: ev.DeliverSessionEnded | ev.PlanBuildSessionEnded, _at: datetime
 ) -> RunState:
     return changed(state, stage_outcome=event.outcome)
 
 
-@on(DeliverablesListed)
-def _deliverables(state: RunState, _event: DeliverablesListed, _at: datetime) -> RunState:
+@on(ev.DeliverablesListed)
+def _deliverables(state: RunState, _event: ev.DeliverablesListed, _at: datetime) -> RunState:
     return changed(state, kind="deliver")
 
 
-@on(PlanBuildPhaseStarted)
-def _phase(state: RunState, event: PlanBuildPhaseStarted, at: datetime) -> RunState:
+@on(ev.PlanBuildPhaseStarted)
+def _phase(state: RunState, event: ev.PlanBuildPhaseStarted, at: datetime) -> RunState:
     return state.staged(event.phase, at, iteration=event.iteration, kind="loop")
 
 
-@on(JobsCounted)
-def _jobs(state: RunState, event: JobsCounted, _at: datetime) -> RunState:
+@on(ev.JobsCounted)
+def _jobs(state: RunState, event: ev.JobsCounted, _at: datetime) -> RunState:
     return changed(state, kind="loop", counted=event)
 
 
 # Commands of a person
 
 
-@on(PauseAsked)
+@on(ev.PauseAsked)
 def _pause_asked(state: RunState, _event: object, _at: datetime) -> RunState:
     return state if state.paused_since else changed(state, is_pausing=True)
 
 
-@on(RunPaused)
-def _run_paused(state: RunState, event: RunPaused, at: datetime) -> RunState:
+@on(ev.RunPaused)
+def _run_paused(state: RunState, event: ev.RunPaused, at: datetime) -> RunState:
     if event.until is not None:
         hours = Wait(reason="hours", until=event.until)
         return changed(state, is_pausing=False, wait=hours, tools=())
     return changed(state, is_pausing=False, paused_since=state.paused_since or at, tools=())
 
 
-@on(ContinueAsked)
+@on(ev.ContinueAsked)
 def _continue_asked(state: RunState, _event: object, _at: datetime) -> RunState:
     return changed(state, is_pausing=False, paused_since=None)
 
 
-@on(PauseEnded)
+@on(ev.PauseEnded)
 def _pause_ended(state: RunState, _event: object, _at: datetime) -> RunState:
     wait = None if state.wait is not None and state.wait.reason == "hours" else state.wait
     return changed(state, is_pausing=False, paused_since=None, wait=wait)
 
 
-@on(StopAsked)
+@on(ev.StopAsked)
 def _stop_asked(state: RunState, _event: object, _at: datetime) -> RunState:
     return changed(state, is_stopping=True)
 
 
-@on(SteerAsked)
-def _steer_asked(state: RunState, event: SteerAsked, _at: datetime) -> RunState:
+@on(ev.SteerAsked)
+def _steer_asked(state: RunState, event: ev.SteerAsked, _at: datetime) -> RunState:
     return changed(state, steering=(*state.steering, event.text))
 
 
-@on(Steered)
-def _steered(state: RunState, event: Steered, _at: datetime) -> RunState:
+@on(ev.Steered)
+def _steered(state: RunState, event: ev.Steered, _at: datetime) -> RunState:
     if event.text not in state.steering:
         return changed(state, steering=()) if state.steering and event.to == "prompt" else state
     place = state.steering.index(event.text)
@@ -777,36 +674,36 @@ def _steered(state: RunState, event: Steered, _at: datetime) -> RunState:
 # What a person should see at the end
 
 
-@on(CommitFailed)
-def _commit_failed(state: RunState, event: CommitFailed, _at: datetime) -> RunState:
+@on(ev.CommitFailed)
+def _commit_failed(state: RunState, event: ev.CommitFailed, _at: datetime) -> RunState:
     return changed(state, failed_commits=(*state.failed_commits, event.message))
 
 
-@on(GateChanged)
-def _gate_changed(state: RunState, event: GateChanged, _at: datetime) -> RunState:
+@on(ev.GateChanged)
+def _gate_changed(state: RunState, event: ev.GateChanged, _at: datetime) -> RunState:
     return changed(state, gate_changed=event.paths)
 
 
-@on(HistoryRewritten)
-def _rewritten(state: RunState, event: HistoryRewritten, _at: datetime) -> RunState:
+@on(ev.HistoryRewritten)
+def _rewritten(state: RunState, event: ev.HistoryRewritten, _at: datetime) -> RunState:
     return changed(state, lost_base=event.base)
 
 
-@on(JobVerified)
-def _job_verified(state: RunState, event: JobVerified, at: datetime) -> RunState:
+@on(ev.JobVerified)
+def _job_verified(state: RunState, event: ev.JobVerified, at: datetime) -> RunState:
     verdict: Literal["verified", "reopened"] = "verified" if event.passed else "reopened"
     return _with_job(state, event, at, verdict, event.issues)
 
 
-@on(JobBlocked)
-def _job_blocked(state: RunState, event: JobBlocked, at: datetime) -> RunState:
+@on(ev.JobBlocked)
+def _job_blocked(state: RunState, event: ev.JobBlocked, at: datetime) -> RunState:
     issues = next((job.issues for job in state.jobs if job.id == event.job_id), ())
     return _with_job(state, event, at, "blocked", issues)
 
 
 def _with_job(
     state: RunState,
-    event: JobVerified | JobBlocked,
+    event: ev.JobVerified | ev.JobBlocked,
     at: datetime,
     verdict: Literal["verified", "reopened", "blocked"],
     issues: tuple[str, ...],
@@ -817,18 +714,18 @@ def _with_job(
     return changed(state, jobs=(*state.jobs, job))
 
 
-_COUNTED: tuple[type[Event], ...] = (
-    CommitPerformed,
-    CommitSeen,
-    RoleViolated,
-    SnapshotTaken,
-    StageFinished,
-    StageStarted,
-    WatchFollowDelayed,
-    WatchFollowed,
-    WatchIssueReported,
-    WatchItemSkipped,
-    WatchWorkKept,
+_COUNTED: tuple[type[ev.Event], ...] = (
+    ev.CommitPerformed,
+    ev.CommitSeen,
+    ev.RoleViolated,
+    ev.SnapshotTaken,
+    ev.StageFinished,
+    ev.StageStarted,
+    ev.WatchFollowDelayed,
+    ev.WatchFollowed,
+    ev.WatchIssueReported,
+    ev.WatchItemSkipped,
+    ev.WatchWorkKept,
 )
 """Events that change only what is counted: the tally, the stages, the items, the sessions."""
 

@@ -7,39 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, assert_never
 
+from cuggino import events as ev
 from cuggino.domain import Spending
-from cuggino.events import (
-    Event,
-    LoopApproved,
-    LoopMaxIterations,
-    LoopSpecIssue,
-    LoopStalled,
-    RunContinued,
-    RunEnded,
-    WatchCandidate,
-    WatchFollowDelayed,
-    WatchFollowed,
-    WatchIssueReported,
-    WatchItemCompleted,
-    WatchItemHeld,
-    WatchItemParked,
-    WatchItemRetained,
-    WatchItemRetry,
-    WatchItemSkipped,
-    WatchLanded,
-    WatchLanding,
-    WatchLoopEvent,
-    WatchPlaced,
-    WatchPlaceGone,
-    WatchProcessingItem,
-    WatchProposal,
-    WatchProposed,
-    WatchSentBack,
-    WatchSlotPrepared,
-    WatchWorkers,
-    WatchWorkKept,
-    checked_of,
-)
 from cuggino.runs.state.values import (
     ItemState,
     KeptWork,
@@ -51,10 +20,10 @@ from cuggino.runs.state.values import (
 from cuggino.runs.words import RETURN_REASONS
 
 _RESULTS: Final[tuple[tuple[type, ItemState], ...]] = (
-    (LoopApproved, "approved"),
-    (LoopSpecIssue, "spec_issue"),
-    (LoopMaxIterations, "max_iterations"),
-    (LoopStalled, "stalled"),
+    (ev.LoopApproved, "approved"),
+    (ev.LoopSpecIssue, "spec_issue"),
+    (ev.LoopMaxIterations, "max_iterations"),
+    (ev.LoopStalled, "stalled"),
 )
 _LONGEST_OUTPUT: Final = 20_000
 _NOTHING = Spending()
@@ -89,44 +58,44 @@ class Watched:
     """Attempts in slots, in the order of their ends."""
     landings: tuple[Landing, ...] = ()
     kept: tuple[KeptWork, ...] = ()
-    delayed: WatchFollowDelayed | None = None
+    delayed: ev.WatchFollowDelayed | None = None
     """Why the user's branch does not follow the trunk now; None if it does."""
-    workers: WatchWorkers | None = None
+    workers: ev.WatchWorkers | None = None
     """The workers of the cluster, as seen last."""
     lost: tuple[str, ...] = ()
     """Names of workers that left the cluster, or were lost with an attempt."""
 
-    def add(self, event: Event, at: datetime, stage: str | None, *, last: datetime) -> Watched:
+    def add(self, event: ev.Event, at: datetime, stage: str | None, *, last: datetime) -> Watched:
         """Return the items after an event; `last` is the time of the one before."""
         match event:
-            case WatchProcessingItem():
+            case ev.WatchProcessingItem():
                 return self._begun(event, at)
-            case WatchItemCompleted(filename=name, checked=checked):
+            case ev.WatchItemCompleted(filename=name, checked=checked):
                 done: ItemState = "approved" if checked is not False else "unchecked"
                 done = "max_iterations" if name in self.unapproved else done
                 return self._settled(name, done, "", at)
-            case WatchItemParked(filename=name, reason=reason):
+            case ev.WatchItemParked(filename=name, reason=reason):
                 return self._settled(name, "parked", reason, at)
-            case WatchItemRetained(filename=name):
+            case ev.WatchItemRetained(filename=name):
                 return self._settled(name, "edited", "it was edited while it was worked on", at)
-            case WatchItemRetry(filename=name, message=message):
+            case ev.WatchItemRetry(filename=name, message=message):
                 return self._settled(name, "failed", message, at)
-            case WatchItemSkipped(filename=name, reason=reason):
+            case ev.WatchItemSkipped(filename=name, reason=reason):
                 return self._put(name, at, state="skipped", reason=reason, end=at)
-            case RunContinued():
+            case ev.RunContinued():
                 return replace(self._interrupted(last), workers=None)
-            case RunEnded():
+            case ev.RunEnded():
                 return self._interrupted(last)
-            case WatchCandidate() | WatchLanding() | WatchLanded() | WatchSentBack():
+            case ev.WatchCandidate() | ev.WatchLanding() | ev.WatchLanded() | ev.WatchSentBack():
                 return self._landing(event, at)
-            case WatchProposed() | WatchProposal() | WatchIssueReported():
+            case ev.WatchProposed() | ev.WatchProposal() | ev.WatchIssueReported():
                 return self._proposing(event, at)
-            case WatchLoopEvent():
+            case ev.WatchLoopEvent():
                 return self._placed(event, at)
             case _:
                 return self._worked(event, at, stage)
 
-    def _begun(self, event: WatchProcessingItem, at: datetime) -> Watched:
+    def _begun(self, event: ev.WatchProcessingItem, at: datetime) -> Watched:
         name, slot = event.filename, event.slot
         watched = self
         for other, work in self.at_work.items():
@@ -154,7 +123,7 @@ class Watched:
             slots=max(self.slots, slot),
         )
 
-    def _worked(self, event: Event, at: datetime, stage: str | None) -> Watched:
+    def _worked(self, event: ev.Event, at: datetime, stage: str | None) -> Watched:
         """Count an event of the run of an item."""
         name = event.item or (next(iter(self.at_work)) if len(self.at_work) == 1 else "")
         if name not in self.items:
@@ -162,7 +131,7 @@ class Watched:
         watched = self
         state = next((state for cls, state in _RESULTS if isinstance(event, cls)), None)
         if state is not None:
-            state = "unchecked" if checked_of(event) is False else state
+            state = "unchecked" if ev.checked_of(event) is False else state
             reason = getattr(event, "content", "") or getattr(event, "message", "")
             watched = watched._put(name, at, state=state, reason=reason)
             if state == "max_iterations":
@@ -177,18 +146,18 @@ class Watched:
         paid = watched._put(name, at, **costs, usage=after.usage)
         return replace(paid, spent={**paid.spent, name: after})
 
-    def _placed(self, event: WatchLoopEvent, at: datetime) -> Watched:
+    def _placed(self, event: ev.WatchLoopEvent, at: datetime) -> Watched:
         """Return the items after an event about slots, workers or the user's branch."""
         match event:
-            case WatchWorkers(left=left):
+            case ev.WatchWorkers(left=left):
                 lost = tuple(dict.fromkeys((*self.lost, *left)))
                 return replace(self, workers=event, slots=max(self.slots, 1), lost=lost)
-            case WatchPlaced(filename=name, worker=worker):
+            case ev.WatchPlaced(filename=name, worker=worker):
                 return self._put_on(name, worker, at)
-            case WatchPlaceGone(filename=name, worker=worker):
+            case ev.WatchPlaceGone(filename=name, worker=worker):
                 lost = tuple(dict.fromkeys((*self.lost, worker)))
                 return replace(self, lost=lost)._lost(name, worker, at)
-            case WatchSlotPrepared(filename=name, slot=slot):
+            case ev.WatchSlotPrepared(filename=name, slot=slot):
                 watched = replace(self, slots=max(self.slots, slot))
                 if name not in self.at_work:  # an item that was sent back continues
                     known = self.items.get(name)
@@ -198,32 +167,34 @@ class Watched:
                     at_work = {**watched.at_work, name: Work(since=at, slot=slot)}
                     watched = replace(watched, at_work=at_work)
                 return watched._put_on(name, event.worker, at) if event.worker else watched
-            case WatchItemHeld(filename=name, reason=reason) if name not in self.at_work:
+            case ev.WatchItemHeld(filename=name, reason=reason) if name not in self.at_work:
                 return self._put(name, at, state="held", reason=reason)
-            case WatchWorkKept(ref=ref, slot=slot, filename=name, reason=reason):
+            case ev.WatchWorkKept(ref=ref, slot=slot, filename=name, reason=reason):
                 kept = KeptWork(at=at, ref=ref, slot=slot, item=name, reason=reason)
                 return replace(self, kept=(*self.kept, kept))
-            case WatchFollowDelayed():
+            case ev.WatchFollowDelayed():
                 return replace(self, delayed=event)
-            case WatchFollowed():
+            case ev.WatchFollowed():
                 return replace(self, delayed=None)
             case _:
                 return self
 
     def _landing(
-        self, event: WatchCandidate | WatchLanding | WatchLanded | WatchSentBack, at: datetime
+        self,
+        event: ev.WatchCandidate | ev.WatchLanding | ev.WatchLanded | ev.WatchSentBack,
+        at: datetime,
     ) -> Watched:
         name = event.filename
         match event:
-            case WatchCandidate(commit=commit):
+            case ev.WatchCandidate(commit=commit):
                 state: ItemState = "queued" if event.approved else "max_iterations"
                 # A resumed attempt is not another one, and others were those of an earlier watch.
                 about = {"candidate": commit, "slot": event.slot, "attempts": event.attempt}
                 return self._settled(name, state, "", at)._put(name, at, **about)
-            case WatchLanding():
+            case ev.WatchLanding():
                 began = self._put(name, at, state="landing")
                 return replace(began, landings=(*self.landings, _landing(event, at)))
-            case WatchLanded(commit=commit, nothing=nothing):
+            case ev.WatchLanded(commit=commit, nothing=nothing):
                 branch = event.branch or ""
                 end: LandingEnd = "nothing" if nothing else "landed"
                 about = {"landed": commit, "branch": branch, "nothing": nothing, "candidate": ""}
@@ -233,7 +204,7 @@ class Watched:
                     ._settled(name, "landed", "", at)
                     ._put(name, at, **about)
                 )
-            case WatchSentBack(reason=reason, paths=paths, returns=returns):
+            case ev.WatchSentBack(reason=reason, paths=paths, returns=returns):
                 output = event.output[-_LONGEST_OUTPUT:]
                 said = {"output": output, "paths": paths, "returns": returns}
                 named = f": {', '.join(paths)}" if paths else ""
@@ -246,23 +217,23 @@ class Watched:
                 assert_never(never)
 
     def _proposing(
-        self, event: WatchProposed | WatchProposal | WatchIssueReported, at: datetime
+        self, event: ev.WatchProposed | ev.WatchProposal | ev.WatchIssueReported, at: datetime
     ) -> Watched:
         name = event.filename
         match event:
-            case WatchProposed(commit=commit, branch=branch, number=number, url=url):
+            case ev.WatchProposed(commit=commit, branch=branch, number=number, url=url):
                 return (
                     self._ended(name, "", at, "proposed", commit=commit, branch=branch)
                     ._settled(name, "proposed", f"#{number}: {url}", at)
                     ._put(name, at, pull_request=url)
                 )
-            case WatchProposal(number=number, state=state, message=message):
+            case ev.WatchProposal(number=number, state=state, message=message):
                 known = self.items.get(name)
                 if known is None or known.state != "proposed":
                     return self
                 why = f" ({message})" if message else ""
                 return self._put(name, at, reason=f"#{number} is {state.replace('-', ' ')}{why}")
-            case WatchIssueReported(url=url):
+            case ev.WatchIssueReported(url=url):
                 return self._put(name, at, issue=url) if name in self.items else self
             case _ as never:
                 assert_never(never)
@@ -297,7 +268,7 @@ class Watched:
         # The end of a pull request; another item may be landing meanwhile.
         known = self.items.get(name)
         candidate = known.candidate if known else ""
-        begun = _landing(WatchLanding(filename=name, commit=candidate, trunk=trunk), at)
+        begun = _landing(ev.WatchLanding(filename=name, commit=candidate, trunk=trunk), at)
         ended = replace(begun, end=at, ending=ending, **changes)
         place = len(self.landings) - (landing is not None)
         return replace(self, landings=(*self.landings[:place], ended, *self.landings[place:]))
@@ -359,7 +330,7 @@ class Watched:
         return replace(self, items=items, uses=tuple(uses), landings=landings)
 
 
-def delay_text(delayed: WatchFollowDelayed) -> str:
+def delay_text(delayed: ev.WatchFollowDelayed) -> str:
     """Return why the user's branch does not follow the trunk, with the files in the way."""
     named = f": {', '.join(delayed.paths)}" if delayed.paths else ""
     return f"{delayed.reason}{named}"
@@ -371,7 +342,7 @@ def _use(name: str, work: Work, end: datetime, state: ItemState) -> SlotUse:
     )
 
 
-def _landing(event: WatchLanding, at: datetime) -> Landing:
+def _landing(event: ev.WatchLanding, at: datetime) -> Landing:
     return Landing(
         item=event.filename,
         candidate=event.commit,
