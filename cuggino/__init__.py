@@ -23,6 +23,7 @@ imported from a public module, and from nothing below one:
 - `cuggino.git`: git in a view, the work tree, and what keeps a repository from commits
 - `cuggino.guard`: the verdicts on tool calls
 - `cuggino.guard_audit`: the guard asked about tool calls outside a run
+- `cuggino.inert`: untrusted text made safe to display
 - `cuggino.loops`: the four loops
 - `cuggino.mcp_server`: the deliverable tools as an MCP server
 - `cuggino.notify`: notifications

@@ -45,6 +45,7 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "_version": _room(),
         "events": _room("", "pydantic pydantic_core typing_extensions"),
         "errors": _room(),
+        "inert": _room(),
         "protection": _room(),
         "files": _room("errors protection"),
         "edited_files": _room("errors files protection", "pydantic"),
@@ -88,7 +89,7 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         ),
         "edges": _room("operators", "reactivex"),
         "report": _room(
-            "events errors domain git storage edges runs",
+            "events errors inert domain git storage edges runs",
             "pydantic reactivex jinja2 markupsafe markdown_it",
         ),
         "notify": _room(

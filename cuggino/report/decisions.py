@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from cuggino import domain
+from cuggino.report.cutting import cut
 from cuggino.report.model import Decision, RunReport
-from cuggino.report.visible import cut
 from cuggino.storage import Backlog, Issue, Workspace, time_of
 
 _LONGEST: Final = 8_000

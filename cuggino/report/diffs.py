@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from cuggino.report.cutting import Cut
 from cuggino.report.model import CommitDiff, FileChange
-from cuggino.report.visible import Cut
 
 COMMIT_MARK: Final = "\x01"
 """The prefix of a commit's hash; no line of a change starts with it."""

@@ -19,7 +19,7 @@ from cuggino.events import (
     RunResumed,
     Usage,
 )
-from cuggino.report.visible import NOTHING, Cut
+from cuggino.report.cutting import NOTHING, Cut
 from cuggino.runs.state import (
     Delivery,
     Job,

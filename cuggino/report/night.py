@@ -8,6 +8,7 @@ from datetime import datetime
 
 from cuggino.domain import item_name
 from cuggino.events import Usage
+from cuggino.report.cutting import cut
 from cuggino.report.model import Decision, ReportCommit, RunReport, SlotsReport, Tone
 from cuggino.report.morning import (
     Compared,
@@ -19,7 +20,6 @@ from cuggino.report.morning import (
     unusual,
 )
 from cuggino.report.outcomes import OUTCOMES
-from cuggino.report.visible import cut
 from cuggino.runs.state import ItemState, Landing, WatchedItem
 
 _LONGEST = 8_000

@@ -12,7 +12,6 @@ from typing import Any, Final
 from cuggino.report.model import RunReport
 from cuggino.report.prose import markup
 from cuggino.report.rendering import PARTS, View, render_all, smaller, stylesheet, template, view
-from cuggino.report.visible import visible
 from cuggino.report.wording import first_line, standing
 from cuggino.runs.words import counted
 
@@ -132,4 +131,4 @@ def fitted(render: Callable[[Mapping[str, Any]], str], level: int) -> str:
     return body
 
 
-__all__ = ["BUDGET", "GENERATOR", "PARTS", "render_page", "render_report", "visible"]
+__all__ = ["BUDGET", "GENERATOR", "PARTS", "render_page", "render_report"]

@@ -7,8 +7,8 @@ from typing import Final
 
 from cuggino.domain import task_titles
 from cuggino.events import CommitPerformed, PlanWritten, StageFinished, StageStarted
+from cuggino.report.cutting import cut
 from cuggino.report.model import Plan, PlanTask
-from cuggino.report.visible import cut
 from cuggino.storage.journal import Entry
 
 _LONGEST: Final = 20_000

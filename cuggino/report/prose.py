@@ -15,7 +15,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup
 
-from cuggino.report.visible import Cut, cut, visible
+from cuggino.inert import inert
+from cuggino.report.cutting import Cut, cut
 
 MOST: Final = 20_000
 """Characters of Markdown that are rendered; of a longer text, head and tail."""
@@ -41,7 +42,7 @@ def markdown(text: str | Cut, *, most: int = MOST) -> Markup:
 def coded(title: str) -> Markup:
     """Return a title as HTML, with what stands in back-quotes as code."""
     code = markup("<code>{}</code>")
-    parts = enumerate(_CODE.split(visible(title)))
+    parts = enumerate(_CODE.split(inert(title)))
     return markup("").join(code.format(part) if n % 2 else part for n, part in parts)
 
 
@@ -56,7 +57,7 @@ def _rendered(text: str) -> Markup:
     if not text.strip():
         return markup("")
     parser = _parser()
-    tokens = parser.parse(visible(text))
+    tokens = parser.parse(inert(text))
     _plain(tokens)
     return markup(parser.renderer.render(tokens, parser.options, {}))
 
@@ -104,7 +105,7 @@ def diff(text: str | Cut) -> Markup:
 
 
 def _lines(text: str) -> Markup:
-    body = "".join(_spans(visible(text).splitlines()))
+    body = "".join(_spans(inert(text).splitlines()))
     return markup('<pre class="diff">{}</pre>').format(markup(body))
 
 

@@ -13,13 +13,14 @@ from typing import Any, Final
 from jinja2 import DictLoader, Environment, StrictUndefined, Template
 
 from cuggino.domain import cost_of, money, window_text
+from cuggino.inert import inert
 from cuggino.report import charts, prose, wording
+from cuggino.report.cutting import cut
 from cuggino.report.model import RunReport, Transcript
 from cuggino.report.morning import Unusual, compared, last_word, proof_of, unusual
 from cuggino.report.outcomes import LANDINGS, OUTCOMES
 from cuggino.report.times import Times
 from cuggino.report.transcript import fit_rows
-from cuggino.report.visible import cut, visible
 from cuggino.runs.state import StageTry
 from cuggino.runs.words import counted, often
 
@@ -180,7 +181,7 @@ def _unusual_of(report: RunReport) -> Sequence[Unusual]:
 
 def _shown(value: object) -> object:
     """Make untrusted text visible; markup is already safe."""
-    return visible(value) if type(value) is str else value
+    return inert(value) if type(value) is str else value
 
 
 @cache

@@ -10,7 +10,7 @@ from typing import Final, Literal, NamedTuple
 
 from pydantic import JsonValue
 
-from cuggino.report.visible import NOTHING, Cut, cut
+from cuggino.report.cutting import NOTHING, Cut, cut
 from cuggino.report.wording import first_line
 from cuggino.runs.words import counted
 

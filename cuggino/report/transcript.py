@@ -17,9 +17,9 @@ from cuggino.events import (
     ToolResult,
     UserMessage,
 )
+from cuggino.report.cutting import Cut, cut
 from cuggino.report.model import Row, RowKind, Transcript
 from cuggino.report.titles import shown_input
-from cuggino.report.visible import Cut, cut
 from cuggino.storage.journal import Entry, Line
 
 HEAD: Final = 60

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from cuggino import events as ev
 from cuggino.report import CommitDiff, FileChange, RunReport, build_report
-from cuggino.report.visible import Cut
+from cuggino.report.cutting import Cut
 from cuggino.storage.journal import Entry
 from tests.report.journals import START, after
 

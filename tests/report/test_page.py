@@ -9,6 +9,7 @@ from datetime import UTC, timedelta, timezone
 from html.parser import HTMLParser
 
 from cuggino.events import AgentMessage, CheckCommandOutput, CommitPerformed, QuotaUsed, RunEnded
+from cuggino.inert import inert
 from cuggino.report import (
     RunReport,
     build_report,
@@ -17,8 +18,8 @@ from cuggino.report import (
     zone_at,
 )
 from cuggino.report.as_json import report_json
+from cuggino.report.cutting import Cut, cut
 from cuggino.report.rendering import render_part
-from cuggino.report.visible import Cut, cut, visible
 from cuggino.report.wording import state_of
 from tests.report.hostile import hostile_report
 from tests.report.journals import NAMES, START, begin, entries_of, report_of
@@ -197,7 +198,7 @@ def test_long_focus() -> None:
 
 def test_visible() -> None:
     """Control characters are made visible."""
-    assert "␛[1m ␡ \\u{202e} \ufffd \n\t" == visible("\x1b[1m \x7f \u202e \ud800 \r\n\t")
+    assert "␛[1m ␡ \\u{202e} \ufffd \n\t" == inert("\x1b[1m \x7f \u202e \ud800 \r\n\t")
 
 
 def test_cut() -> None:

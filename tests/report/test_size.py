@@ -20,8 +20,8 @@ from cuggino.report import (
     render_night,
     render_report,
 )
+from cuggino.report.cutting import cut
 from cuggino.report.transcript import HEAD, MOST_KEPT, TAIL
-from cuggino.report.visible import cut
 from cuggino.storage.journal import Entry, Journal, read_journal
 from tests.report.journals import FOLDER, NAMES, START, STARTED, after
 from tests.report.test_page import Page, intruders

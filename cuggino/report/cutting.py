@@ -1,30 +1,8 @@
-"""Untrusted text made safe to display, and cut with the length of the omitted part."""
+"""Texts cut to head and tail, with the length of the omitted part."""
 
 from __future__ import annotations
 
-import re
 from typing import Final, NamedTuple
-
-_BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
-_ACTIVE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_BIDI}\ud800-\udfff]")
-
-
-def visible(text: str) -> str:
-    """Replace invisible and control characters with visible ones.
-
-    Controls except newline and tab become their pictures (ESC is `␛`), directional marks and C1
-    controls are spelled out, lone surrogates become U+FFFD.
-    """
-    return _ACTIVE.sub(_picture, text.replace("\r\n", "\n"))
-
-
-def _picture(match: re.Match[str]) -> str:
-    code = ord(match.group())
-    if code < 0x20:
-        return chr(0x2400 + code)
-    if code == 0x7F:
-        return "\u2421"
-    return "\ufffd" if 0xD800 <= code <= 0xDFFF else f"\\u{{{code:x}}}"
 
 
 class Cut(NamedTuple):
