@@ -13,7 +13,7 @@ from reactivex import Observable
 from cuggino.domain import APPROVE, REJECT, limited, options_of
 from cuggino.errors import StorageError
 from cuggino.folders import folder_changes, watch_file_count
-from cuggino.storage import Workspace, answer_issue
+from cuggino.storage import Workspace, answer_issue, read_start
 
 SETTLE = 1.0
 """Seconds without a change before the questions are listed again."""
@@ -83,10 +83,7 @@ class IssueInbox:
 
     def settle(self, key: str, answer: Answer, *, at: datetime) -> None:
         """Add the answer to the decisions of the specifications, and archive the issue."""
-        issues = self._workspace.issues()
-        issue = next((one for one in issues if one.name == key), None)
-        if issue is None:
-            raise StorageError("answer", "it was settled already")
+        issue = self._workspace.issue(key)
         text = limited(answer.text)
         if not issue.is_approval:
             text = f"{text}\n\n({answer.source})"
@@ -97,9 +94,8 @@ class IssueInbox:
         for issue in self._workspace.issues():
             if issue.kind == "spec-issue" and (issue.is_awaited or not self._only_awaited):
                 try:
-                    with issue.path.open(encoding="utf-8", errors="replace") as file:
-                        text = file.read(_LONGEST_QUESTION)
-                except OSError:
+                    text = read_start(issue.path, _LONGEST_QUESTION)
+                except StorageError:
                     text = issue.title
                 options = (APPROVE, REJECT) if issue.is_approval else options_of(text)
                 found.append(

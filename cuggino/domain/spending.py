@@ -98,7 +98,7 @@ class Spending:
     @property
     def cost_usd(self) -> float | None:
         """US dollars so far, including the running session; None if none were reported."""
-        return reduce(_sum, (one.cost_usd for one in self._running), self.settled_usd)
+        return reduce(added_cost, (one.cost_usd for one in self._running), self.settled_usd)
 
     @property
     def cost_estimated(self) -> bool:
@@ -113,7 +113,7 @@ class Spending:
     @property
     def usage(self) -> Usage | None:
         """Tokens so far, including the running session; None if none were reported."""
-        return reduce(_together, (one.usage for one in self._running), self.settled_usage)
+        return reduce(added_usage, (one.usage for one in self._running), self.settled_usage)
 
     @property
     def sessions(self) -> int:
@@ -173,9 +173,9 @@ class Spending:
                 seen = self.running
                 paid = seen if event.cost_usd is None and seen is not None else event
                 return Spending(
-                    _sum(self.settled_usd, paid.cost_usd),
+                    added_cost(self.settled_usd, paid.cost_usd),
                     self.settled_estimated or paid.cost_estimated,
-                    _together(self.settled_usage, usage or (seen.usage if seen else None)),
+                    added_usage(self.settled_usage, usage or (seen.usage if seen else None)),
                     self.settled_sessions + 1,
                     self.settled_partial or (paid.usage is not None and paid.cost_usd is None),
                 )
@@ -198,9 +198,9 @@ class Spending:
         if others == _NONE:
             return mine
         return Spending(
-            _sum(mine.settled_usd, others.settled_usd),
+            added_cost(mine.settled_usd, others.settled_usd),
             mine.settled_estimated or others.settled_estimated,
-            _together(mine.settled_usage, others.settled_usage),
+            added_usage(mine.settled_usage, others.settled_usage),
             mine.settled_sessions + others.settled_sessions,
             mine.settled_partial or others.settled_partial,
         )
@@ -334,13 +334,15 @@ def _time(seconds: float) -> str:
     return f"{seconds:g} s" if seconds < 60.0 else str(timedelta(seconds=round(seconds)))
 
 
-def _sum(one: float | None, other: float | None) -> float | None:
+def added_cost(one: float | None, other: float | None) -> float | None:
+    """Return the sum of two costs; one that is None is unknown."""
     if one is None or other is None:
         return other if one is None else one
     return one + other
 
 
-def _together(one: Usage | None, other: Usage | None) -> Usage | None:
+def added_usage(one: Usage | None, other: Usage | None) -> Usage | None:
+    """Return the sum of two usages; one that is None is unknown."""
     if one is None or other is None:
         return one or other
     return Usage(**{name: count + getattr(other, name) for name, count in one})

@@ -6,7 +6,7 @@ and the live page share. `report_run` reports a run of a project, a watch with a
 """
 
 from cuggino.report.as_json import report_json
-from cuggino.report.decisions import without_title
+from cuggino.report.decisions import text_or_problem, without_title
 from cuggino.report.fold import OF_AGENTS, Changed, RunFold, build_report
 from cuggino.report.model import (
     CommitDiff,
@@ -71,6 +71,7 @@ __all__ = [
     "report_run",
     "slot_of",
     "stylesheet",
+    "text_or_problem",
     "view",
     "without_title",
     "worker_of",

@@ -7,6 +7,7 @@ from typing import Any
 from cuggino.events import Usage
 from cuggino.report.model import Decision, ReportCommit, RoleSpent, RunReport, SlotsReport
 from cuggino.report.night import NightItem, NightReport
+from cuggino.runs import windows_json
 
 
 def report_json(report: RunReport | NightReport) -> dict[str, Any]:
@@ -32,15 +33,7 @@ def _run(report: RunReport) -> dict[str, Any]:
         "cost_estimated": totals.cost_estimated,
         "usage": _usage(totals.usage),
         "roles": [_role(role) for role in report.roles],
-        "windows": [
-            {
-                "agent": one.agent,
-                "window": one.window,
-                "used": one.used,
-                "resets_at": one.resets_at.isoformat() if one.resets_at else None,
-            }
-            for one in report.windows
-        ],
+        "windows": windows_json(report.windows),
         "plans": [
             {
                 "iteration": plan.iteration,
@@ -135,7 +128,7 @@ def _slots(slots: SlotsReport) -> dict[str, Any]:
                 "item": one.item,
                 "worker": one.worker or None,
                 "started": one.start.isoformat(),
-                "duration": (one.end - one.start).total_seconds(),
+                "duration": one.seconds,
                 "lost": one.is_lost,
             }
             for one in slots.uses

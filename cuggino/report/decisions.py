@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from cuggino import domain
+from cuggino.errors import StorageError
 from cuggino.report.cutting import cut
 from cuggino.report.model import Decision, RunReport
-from cuggino.storage import Backlog, Issue, Workspace, time_of
+from cuggino.storage import Backlog, Issue, Workspace, read_start, time_of
 
 _LONGEST: Final = 8_000
 
@@ -23,7 +24,9 @@ def decisions_of(folder: Path, watch: RunReport, runs: Sequence[RunReport]) -> l
         Decision(
             kind="spec issue" if issue.kind == "spec-issue" else "finding",
             title=issue.title,
-            text=cut(without_title(_text(issue.path), issue.title), _LONGEST),
+            text=cut(
+                without_title(text_or_problem(issue.path, 4 * _LONGEST), issue.title), _LONGEST
+            ),
             path=_relative(issue.path, folder),
             item=_item_of_issue(issue.name, runs),
             command=f"cuggino issues {_VERBS[issue.kind]} {_short(issue, found)}",
@@ -35,7 +38,7 @@ def decisions_of(folder: Path, watch: RunReport, runs: Sequence[RunReport]) -> l
     parked = [
         Decision(
             kind="parked",
-            title=domain.title_of(_text(workspace.parked / name)) or name,
+            title=domain.title_of(text_or_problem(workspace.parked / name, 4 * _LONGEST)) or name,
             text=cut(reason, _LONGEST),
             path=_relative(workspace.parked / name, folder),
             item=name if name in parked_here else "",
@@ -74,12 +77,12 @@ def _relative(path: Path, folder: Path) -> str:
     return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else str(path)
 
 
-def _text(path: Path) -> str:
+def text_or_problem(path: Path, most: int) -> str:
+    """Return the first `most` characters of a file, or why it cannot be read."""
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return file.read(4 * _LONGEST)
-    except OSError as error:
-        return f"(cannot be read: {error.strerror or error})"
+        return read_start(path, most)
+    except StorageError as error:
+        return f"({error.message})"
 
 
 def _item_of_issue(name: str, runs: Sequence[RunReport]) -> str:

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from cuggino import events as ev
-from cuggino.domain import Tally, unreset
+from cuggino.domain import Tally, added_cost, added_usage, unreset
 from cuggino.report.model import (
     Diffs,
     ReportCommand,
@@ -354,25 +354,15 @@ def roles_of(stages: Iterable[StageTry]) -> tuple[RoleSpent, ...]:
     known: dict[StageKind, RoleSpent] = {}
     for stage in stages:
         sum_ = known.setdefault(stage.kind, RoleSpent(kind=stage.kind))
-        cost = None
-        if stage.cost_usd is not None or sum_.cost_usd is not None:
-            cost = (stage.cost_usd or 0.0) + (sum_.cost_usd or 0.0)
-        usage = sum_.usage
-        if stage.usage is not None:
-            usage = _added(usage or ev.Usage(), stage.usage)
         known[stage.kind] = RoleSpent(
             kind=stage.kind,
             stages=sum_.stages + 1,
             seconds=sum_.seconds + stage.seconds,
-            cost_usd=cost,
+            cost_usd=added_cost(sum_.cost_usd, stage.cost_usd),
             cost_estimated=sum_.cost_estimated or stage.cost_estimated,
-            usage=usage,
+            usage=added_usage(sum_.usage, stage.usage),
         )
     return tuple(sorted(known.values(), key=lambda role: (-(role.cost_usd or 0), -role.seconds)))
-
-
-def _added(one: ev.Usage, other: ev.Usage) -> ev.Usage:
-    return ev.Usage(**{name: count + getattr(other, name) for name, count in one})
 
 
 _LONGEST_OUTPUT: Final = 20_000

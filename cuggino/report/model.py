@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, NamedTuple
@@ -102,6 +102,12 @@ class ReportCommit:
     """None if unknown."""
     gone: bool = False
     """True if the repository no longer has it."""
+
+
+def changed_lines(commits: Iterable[ReportCommit]) -> tuple[int, int] | None:
+    """Return the lines that commits added and deleted, as far as known; None if unknown."""
+    known = [commit.diff for commit in commits if commit.diff is not None]
+    return (sum(d.added for d in known), sum(d.deleted for d in known)) if known else None
 
 
 Diffs = Mapping[str, CommitDiff | None]
@@ -247,7 +253,7 @@ class WorkerUse:
     @property
     def seconds(self) -> float:
         """Return the total duration of attempts on the worker."""
-        return sum((use.end - use.start).total_seconds() for use in self.uses)
+        return sum(use.seconds for use in self.uses)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -402,8 +408,7 @@ class RunReport:
     @property
     def lines(self) -> tuple[int, int] | None:
         """Return the lines that all commits added and deleted, as far as known."""
-        known = [commit.diff for commit in self.commits if commit.diff is not None]
-        return (sum(d.added for d in known), sum(d.deleted for d in known)) if known else None
+        return changed_lines(self.commits)
 
     @property
     def is_sync(self) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
 
-from cuggino.domain import item_name
+from cuggino.domain import added_cost, added_usage, item_name
 from cuggino.events import Usage
 from cuggino.report.cutting import cut
-from cuggino.report.model import Decision, ReportCommit, RunReport, SlotsReport, Tone
+from cuggino.report.model import Decision, ReportCommit, RunReport, SlotsReport, Tone, changed_lines
 from cuggino.report.morning import (
     Compared,
     Proof,
@@ -46,7 +47,7 @@ class NightItem:
         """Return the cost of its runs in US dollars."""
         if not self.runs:
             return self.item.cost_usd
-        return money_of(run.totals.cost_usd for run in self.runs)
+        return reduce(added_cost, (run.totals.cost_usd for run in self.runs), None)
 
     @property
     def cost_estimated(self) -> bool:
@@ -59,7 +60,7 @@ class NightItem:
         """Return the tokens of its runs."""
         if not self.runs:
             return self.item.usage
-        return usage_of(run.totals.usage for run in self.runs)
+        return reduce(added_usage, (run.totals.usage for run in self.runs), None)
 
     @property
     def commits(self) -> tuple[ReportCommit, ...]:
@@ -182,7 +183,7 @@ class NightReport:
     @property
     def audit_cost(self) -> float | None:
         """Return the cost of the audits, which have no journals of their own."""
-        return money_of(stage.cost_usd for stage in self.watch.stages)
+        return reduce(added_cost, (stage.cost_usd for stage in self.watch.stages), None)
 
     @property
     def audit_estimated(self) -> bool:
@@ -192,7 +193,9 @@ class NightReport:
     @property
     def cost_usd(self) -> float | None:
         """Return the cost of all items and audits."""
-        return money_of([*(item.cost_usd for item in self.items), self.audit_cost])
+        return reduce(
+            added_cost, ([*(item.cost_usd for item in self.items), self.audit_cost]), None
+        )
 
     @property
     def cost_estimated(self) -> bool:
@@ -201,8 +204,8 @@ class NightReport:
     @property
     def usage(self) -> Usage | None:
         """Return the tokens of all items and audits."""
-        audits = (stage.usage for stage in self.watch.stages)
-        return usage_of([*(item.usage for item in self.items), *audits])
+        of_items = (item.usage for item in self.items)
+        return reduce(added_usage, (*of_items, *(one.usage for one in self.watch.stages)), None)
 
     @property
     def seconds(self) -> float:
@@ -224,8 +227,7 @@ class NightReport:
     @property
     def lines(self) -> tuple[int, int] | None:
         """Return the lines that all commits added and deleted, as far as known."""
-        known = [commit.diff for commit in self.commits if commit.diff is not None]
-        return (sum(d.added for d in known), sum(d.deleted for d in known)) if known else None
+        return changed_lines(self.commits)
 
     @property
     def counts(self) -> tuple[tuple[str, int, Tone], ...]:
@@ -269,17 +271,3 @@ def build_night(
 
 def _title(runs: Sequence[RunReport]) -> str:
     return next((run.title for run in reversed(runs) if run.title), "")
-
-
-def money_of(costs: Iterable[float | None]) -> float | None:
-    """Return the sum of the known costs; None if none is known."""
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if known else None
-
-
-def usage_of(usages: Iterable[Usage | None]) -> Usage | None:
-    """Return the sum of the known tokens; None if none are known."""
-    known = [usage for usage in usages if usage is not None]
-    if not known:
-        return None
-    return Usage(**{name: sum(getattr(one, name) for one in known) for name in Usage.model_fields})

@@ -8,8 +8,9 @@ from typing import Final, TypeAlias
 
 from cuggino import events as ev
 from cuggino.report.model import Notice, Tone
+from cuggino.report.outcomes import TONES
 from cuggino.runs.state import later
-from cuggino.runs.words import Tone as SpokenTone, words
+from cuggino.runs.words import words
 from cuggino.storage.journal import Entry
 
 
@@ -82,15 +83,6 @@ def _end_of_pause(event: ev.Event, at: datetime) -> datetime | None:
     return None
 
 
-_TONES: Final[dict[SpokenTone, Tone]] = {
-    "success": "good",
-    "caution": "warning",
-    "warning": "warning",
-    "failure": "bad",
-    "problem": "bad",
-    "error": "bad",
-}
-"""The others are `neutral`."""
 _WORSE: Final[tuple[Tone, ...]] = ("neutral", "good", "warning", "bad")
 _NOTED: Final = (
     *(ev.Forecast, ev.SandboxChosen, ev.Baseline, ev.RunResumed, ev.Steered),
@@ -119,8 +111,8 @@ def describe(event: ev.Event) -> _Described | None:
     spoken = words(event)
     if spoken is None:
         return None
-    telling = (spoken, *(line for line in spoken.more if line.tone in _TONES))
-    tone = max((_TONES.get(line.tone, "neutral") for line in telling), key=_WORSE.index)
+    telling = (spoken, *(line for line in spoken.more if line.tone in TONES))
+    tone = max((TONES.get(line.tone, "neutral") for line in telling), key=_WORSE.index)
     if isinstance(event, ev.ControlEvent) and spoken.tone == "caution":
         tone = "neutral"  # a person asked for it
     return spoken.title or "Loop", tone, "\n".join(line.text for line in telling)
@@ -131,7 +123,7 @@ def is_noticed(event: ev.Event) -> bool:
     spoken = words(event)
     if spoken is None or spoken.verbosity == "verbose" or _is_elsewhere(event):
         return False
-    is_telling = any(_TONES.get(line.tone) in ("warning", "bad") for line in spoken.lines)
+    is_telling = any(TONES.get(line.tone) in ("warning", "bad") for line in spoken.lines)
     return is_telling or isinstance(event, _NOTED)
 
 

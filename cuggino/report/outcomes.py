@@ -8,6 +8,17 @@ from typing import Final
 
 from cuggino.report.model import Tone
 from cuggino.runs.state import ItemState, LandingEnd
+from cuggino.runs.words import Tone as SpokenTone
+
+TONES: Final[dict[SpokenTone, Tone]] = {
+    "success": "good",
+    "caution": "warning",
+    "warning": "warning",
+    "failure": "bad",
+    "problem": "bad",
+    "error": "bad",
+}
+"""The tone of a sentence in a report; the others are `neutral`."""
 
 OUTCOMES: Final[Mapping[ItemState, tuple[str, Tone]]] = MappingProxyType(
     {

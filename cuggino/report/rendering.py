@@ -18,11 +18,11 @@ from cuggino.report import charts, prose, wording
 from cuggino.report.cutting import cut
 from cuggino.report.model import RunReport, Transcript
 from cuggino.report.morning import Unusual, compared, last_word, proof_of, unusual
-from cuggino.report.outcomes import LANDINGS, OUTCOMES
+from cuggino.report.outcomes import LANDINGS, OUTCOMES, TONES
 from cuggino.report.times import Times
 from cuggino.report.transcript import fit_rows
 from cuggino.runs.state import StageTry
-from cuggino.runs.words import counted, often
+from cuggino.runs.words import SESSION_ENDS, counted, often
 
 PARTS: Final = (
     *("head", "done", "waits", "given_up", "spending", "notices"),
@@ -170,7 +170,7 @@ def environment(*folders: Path) -> Environment:
         "statuses": _STATUSES,
         "outcomes": OUTCOMES,
         "landed": LANDINGS,
-        "session_ends": _SESSION_ENDS,
+        "session_ends": {end: (word, TONES[tone]) for end, (tone, word) in SESSION_ENDS.items()},
     }
     return made
 
@@ -206,15 +206,6 @@ def template(name: str) -> Template:
 
 
 _STATUSES: Final = {"passed": "good", "blocked": "bad", "pending": "neutral"}
-_SESSION_ENDS: Final = {
-    "completed": ("completed", "good"),
-    "execution_error": ("failed", "bad"),
-    "error": ("failed", "bad"),
-    "max_turns": ("turns used up", "warning"),
-    "interrupted": ("interrupted", "warning"),
-    "budget": ("budget spent", "warning"),
-    "quota": ("usage limit", "warning"),
-}
 
 
 def about(report: RunReport, stage: StageTry) -> str:

@@ -54,6 +54,7 @@ from cuggino.runs.status import (
     project_status,
     status_json,
     waiting_runs,
+    windows_json,
 )
 from cuggino.runs.statuses import follow_statuses
 from cuggino.runs.streaming import TimedEvent, list_runs, replay, replay_timed
@@ -117,5 +118,6 @@ __all__ = [
     "unreadable_json",
     "waiting_runs",
     "window_text",
+    "windows_json",
     "working_process",
 ]

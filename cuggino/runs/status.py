@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from cuggino.domain import item_name
 from cuggino.errors import StorageError
-from cuggino.events import RunEnded, RunStarted
+from cuggino.events import QuotaUsed, RunEnded, RunStarted
 from cuggino.runs.listing import RecordedRun, Runs, resume_command, working_process
 from cuggino.runs.state import LASTING, RunState, RunStatus
 from cuggino.runs.tails import first_entry, live_journals
@@ -310,7 +310,7 @@ def _activity_json(activity: RunState, status: ProjectStatus) -> dict[str, Any]:
         "usual_end": _time(activity.usual_end),
         "changed": _time(activity.last),
         **_spent_json(activity),
-        "windows": _windows_json(activity, status.at),
+        "windows": windows_json(activity.windows_at(status.at)),
         "slots": activity.slots,
         "active_slots": activity.active_slots,
         "workers": None
@@ -337,13 +337,7 @@ def _activity_json(activity: RunState, status: ProjectStatus) -> dict[str, Any]:
                 "cost_estimated": item.cost_estimated,
                 "tokens": item.spent.tokens(activity.count_tokens),
             }
-            for item in (
-                *activity.at_work,
-                *activity.queue,
-                *activity.proposed,
-                *activity.sent_back,
-                *activity.retrying,
-            )
+            for item in activity.placed
         ],
         "held": [{"item": name, "reason": reason} for name, reason in activity.held],
         "follow_delayed": activity.follow_delayed or None,
@@ -361,7 +355,8 @@ def _spent_json(activity: RunState) -> dict[str, Any]:
     }
 
 
-def _windows_json(activity: RunState, now: datetime) -> list[dict[str, Any]]:
+def windows_json(windows: Iterable[QuotaUsed]) -> list[dict[str, Any]]:
+    """Return the usage windows as JSON."""
     return [
         {
             "agent": one.agent,
@@ -369,7 +364,7 @@ def _windows_json(activity: RunState, now: datetime) -> list[dict[str, Any]]:
             "used": one.used,
             "resets_at": _time(one.resets_at),
         }
-        for one in activity.windows_at(now)
+        for one in windows
     ]
 
 
@@ -427,7 +422,7 @@ def _last_json(last: LastRun, now: datetime) -> dict[str, Any]:
         "at": _time(last.at),
         "seconds": round(last.activity.elapsed(last.at), 3),
         **_spent_json(last.activity),
-        "windows": _windows_json(last.activity, now),
+        "windows": windows_json(last.activity.windows_at(now)),
         "resume": last.resume,
     }
 

@@ -71,7 +71,14 @@ from cuggino.storage.origins import Origin, Origins, imported_name
 from cuggino.storage.proposals import Proposal, Proposals
 from cuggino.storage.served import announce_page, served_page
 from cuggino.storage.session import Session
-from cuggino.storage.workspace import WORKSPACE_FOLDER, Issue, Workspace, file_title, new_run_id
+from cuggino.storage.workspace import (
+    WORKSPACE_FOLDER,
+    Issue,
+    Workspace,
+    file_title,
+    new_run_id,
+    read_start,
+)
 
 __all__ = [
     "BROKEN_HINT",
@@ -138,6 +145,7 @@ __all__ = [
     "prune",
     "read_focus",
     "read_journal",
+    "read_start",
     "read_text_file",
     "read_written",
     "remember_project",

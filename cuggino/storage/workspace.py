@@ -264,6 +264,17 @@ class Workspace:
         """Return the open issues: spec issues, then findings, each in order of time."""
         return [*read_issues(self.spec_issues, "spec-issue"), *read_issues(self.tbd, "tbd")]
 
+    def issue(self, name: str) -> Issue:
+        """Return the open issue in the file of this name.
+
+        Raises:
+            StorageError: it is settled.
+        """
+        found = next((issue for issue in self.issues() if issue.name == name), None)
+        if found is None:
+            raise StorageError("read issue", "this question is settled already")
+        return found
+
     def spec_issue_names(self) -> list[str]:
         """Return the names of the files of the open spec issues."""
         return [entry.name for entry in visible_entries(self.spec_issues) if entry.is_file()]
@@ -433,6 +444,16 @@ def remember(memory: Path, issue: Issue, reason: str, *, at: datetime) -> None:
             with suppress(OSError):
                 os.truncate(memory, before)
             raise
+
+
+def read_start(path: Path, most: int) -> str:
+    """Return the first `most` characters of a file for a person; invalid bytes are replaced.
+
+    Raises:
+        StorageError: it cannot be read.
+    """
+    with storing("read", path), path.open(encoding="utf-8", errors="replace") as file:
+        return file.read(most)
 
 
 def file_title(path: Path) -> str:

@@ -48,6 +48,7 @@ from cuggino.storage import (
     iter_entries,
     list_journals,
     move_item,
+    read_start,
     read_written,
     rewrite,
     spec_files,
@@ -141,15 +142,8 @@ def read_issue(workspace: Workspace, name: str) -> Asked:
     Raises:
         StorageError: there is none of this name.
     """
-    issues = {issue.name: issue for issue in workspace.issues()}
-    found = issues.get(id_named(name, issues))
-    if found is None:
-        raise StorageError("read issue", "this issue is settled already")
-    try:
-        with found.path.open(encoding="utf-8", errors="replace") as file:
-            text = file.read(100_000)
-    except OSError as error:
-        raise StorageError("read issue", f"{found.path}: {error.strerror or error}") from error
+    found = workspace.issue(id_named(name, (issue.name for issue in workspace.issues())))
+    text = read_start(found.path, 100_000)
     options = () if found.is_approval else options_of(text)
     return Asked(found, text, tuple(spec_files(specs_folder(workspace))), options)
 

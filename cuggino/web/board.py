@@ -20,7 +20,7 @@ from cuggino.config import load_config
 from cuggino.domain import HasCost, item_name, options_of, title_of
 from cuggino.errors import CugginoError, StorageError
 from cuggino.events import LoopSpecIssue, RunStarted
-from cuggino.report import OF_AGENTS
+from cuggino.report import OF_AGENTS, text_or_problem
 from cuggino.runs import ItemPlace, RecordedRun, Runs, RunState, working_process
 from cuggino.runs.words import sent_back_text
 from cuggino.storage import (
@@ -661,7 +661,7 @@ def _waiting(
         if activity.paused_since is not None and (activity.kind == "watch") is (slots is not None):
             yield Question(kind="paused", name=activity.run_id, title=run_title(run))
     for issue in issues:
-        item, text = asking.get(issue.name, ""), _text_of(issue.path)
+        item, text = asking.get(issue.name, ""), text_or_problem(issue.path, _LONGEST_TEXT)
         yield Question(
             kind="spec-issue" if issue.kind == "spec-issue" else "finding",
             name=issue.name,
@@ -674,14 +674,6 @@ def _waiting(
     for card in cards:
         if card.state == "parked":
             yield Question(kind="parked", name=card.name, title=card.title, text=card.note)
-
-
-def _text_of(path: Path) -> str:
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return file.read(_LONGEST_TEXT)
-    except OSError as error:
-        return f"(cannot be read: {error.strerror or error})"
 
 
 def _last(recorded: Iterable[RecordedRun]) -> Ended | None:

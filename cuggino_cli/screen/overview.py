@@ -75,6 +75,18 @@ _STATES: Mapping[str, tuple[Label, str]] = MappingProxyType(
 )
 
 
+_PLACES: Mapping[str, str] = MappingProxyType(
+    {
+        "queue": "To land",
+        "landing": "Landing",
+        "proposed": "Proposed",
+        "sent-back": "Sent back",
+        "retry": "Retry",
+    }
+)
+"""The label of an item by its place; at work, it has the number of its slot."""
+
+
 def _word(activity: RunState | None, *, is_anything_open: bool) -> tuple[Label, str]:
     if activity is None or activity.state != "waiting":
         return _STATES[activity.state if activity is not None else "working"]
@@ -132,16 +144,8 @@ def _slots(activity: RunState, status: ProjectStatus) -> Iterator[Fact]:
     if activity.slots and activity.active_slots < activity.slots:
         yield "Slots", f"{activity.active_slots} of {activity.slots} may be at work"
     yield from _workers(activity)
-    for item in activity.at_work:
-        yield f"Slot {item.slot}", _item(item, status)
-    for item in activity.queue:
-        yield "Landing" if item.place == "landing" else "To land", _item(item, status)
-    for item in activity.proposed:
-        yield "Proposed", _item(item, status)
-    for item in activity.sent_back:
-        yield "Sent back", _item(item, status)
-    for item in activity.retrying:
-        yield "Retry", _item(item, status)
+    for item in activity.placed:
+        yield _PLACES.get(item.place or "", f"Slot {item.slot}"), _item(item, status)
     for name, reason in activity.held[:_MOST_HELD]:
         yield "Held", f"{name}: {reason}"
     if (more := len(activity.held) - _MOST_HELD) > 0:

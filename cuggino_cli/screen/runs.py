@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import JsonValue
 
-from cuggino.events import DeliverOutcome, DeliverStatus, RunResumed, RunStarted
+from cuggino.events import DeliverStatus, RunResumed, RunStarted
 from cuggino.runs import (
     DeliverableCourse,
     DeliveredSession,
@@ -19,7 +19,7 @@ from cuggino.runs import (
     cost_of,
     title_of,
 )
-from cuggino.runs.words import format_duration
+from cuggino.runs.words import SESSION_ENDS, format_duration
 from cuggino_cli.screen import tables
 from cuggino_cli.screen.columns import cut, padded, width
 from cuggino_cli.screen.fragments import Fragment, Label, joined
@@ -249,15 +249,6 @@ def _is_event(outcome: JsonValue) -> bool:
     return isinstance(outcome, dict) and "_tag" in outcome
 
 
-_OUTCOMES: Mapping[DeliverOutcome, tuple[Label, str]] = {
-    "completed": ("success", "completed"),
-    "execution_error": ("failure", "failed"),
-    "error": ("failure", "failed"),
-    "max_turns": ("caution", "turns used up"),
-    "interrupted": ("warning", "interrupted"),
-    "budget": ("warning", "budget spent"),
-    "quota": ("warning", "usage limit"),
-}
 _STATUSES: Mapping[DeliverStatus, Label] = {
     "passed": "success",
     "blocked": "caution",
@@ -343,7 +334,7 @@ def _session(
     if session.ended is None:
         word = "running" if is_running else "unfinished"
         return [Fragment("plain", lead), Fragment("warning", word + again)]
-    label, word = _OUTCOMES[session.ended.outcome]
+    label, word = SESSION_ENDS[session.ended.outcome]
     message = flat(first_line(session.ended.message))
     room = None if columns is None else max(columns - width(lead) - width(word), 1)
     text = cut((f": {message}" if message and message != word else "") + again, room)

@@ -26,11 +26,12 @@ from reactivex import Observable
 from cuggino.control import send_command
 from cuggino.errors import CugginoError
 from cuggino.runs import ProjectStatus
+from cuggino.storage import Workspace
 from cuggino_cli.options.commanding import answer
 from cuggino_cli.screen.columns import cut
 from cuggino_cli.screen.fragments import Fragment, paint
 from cuggino_cli.screen.text import flat, inert
-from cuggino_cli.top.inside import Inside, issue_of
+from cuggino_cli.top.inside import Inside
 from cuggino_cli.top.keys import (
     Answer,
     Close,
@@ -258,4 +259,4 @@ class TopScreen:
 
 
 def _answer(key: Key, text: str) -> None:
-    answer(key.project, issue_of(key), text)
+    answer(key.project, Workspace(key.project).issue(key.name), text)

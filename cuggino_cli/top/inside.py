@@ -14,7 +14,7 @@ from reactivex.disposable import SerialDisposable
 
 from cuggino.errors import CugginoError, StorageError
 from cuggino.runs import RecordedRun, Runs, follow, item_name
-from cuggino.storage import Issue, Workspace
+from cuggino.storage import Workspace, read_start
 from cuggino_cli.follow.journals import printed, timed
 from cuggino_cli.screen.controls import Controls
 from cuggino_cli.screen.fragments import Fragment, Label, Verbosity
@@ -63,7 +63,7 @@ class Inside:
 
         try:
             if subject.key.kind in ("question", "parked"):
-                lines.print([Fragment("plain", _text(_path(subject.key)))])
+                lines.print([Fragment("plain", read_start(_path(subject.key), _CHARACTERS))])
                 return
             journal = _journal(subject)
         except CugginoError as error:
@@ -124,31 +124,9 @@ class _Kept(io.StringIO):
             return [*self._lines, *([self._rest] if self._rest else [])]
 
 
-def issue_of(key: Key) -> Issue:
-    """Return the question of a row.
-
-    Raises:
-        StorageError: it is settled.
-    """
-    issues = Workspace(key.project).issues()
-    found = next((issue for issue in issues if issue.name == key.name), None)
-    if found is None:
-        raise StorageError("read issue", "this question is settled already")
-    return found
-
-
 def _path(key: Key) -> Path:
-    if key.kind == "question":
-        return issue_of(key).path
-    return Workspace(key.project).parked / key.name
-
-
-def _text(path: Path) -> str:
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return file.read(_CHARACTERS)
-    except OSError as error:
-        raise StorageError("read", f"{path}: {error.strerror or error}") from error
+    workspace = Workspace(key.project)
+    return workspace.issue(key.name).path if key.kind == "question" else workspace.parked / key.name
 
 
 def _journal(subject: Subject) -> Path:

@@ -118,13 +118,7 @@ def _subjects(status: ProjectStatus, name: str) -> Iterator[Subject]:
     else:
         yield subject("none", "no run yet")
     if state is not None:
-        for item in (
-            *state.at_work,
-            *state.queue,
-            *state.proposed,
-            *state.sent_back,
-            *state.retrying,
-        ):
+        for item in state.placed:
             yield subject("item", item.title or item.item, file=item.item, state=item)
     waiting = [one for one in status.waiting if one.name]
     for one in waiting[:_MOST_WAITING]:

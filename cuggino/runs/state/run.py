@@ -427,6 +427,17 @@ class RunState:
         return (*issues, *login)
 
     @property
+    def placed(self) -> tuple[RunState, ...]:
+        """All `items`, by what is done about them: at work, to land, and those that wait."""
+        return (
+            *self.at_work,
+            *self.queue,
+            *self.proposed,
+            *self.sent_back,
+            *self.retrying,
+        )
+
+    @property
     def at_work(self) -> tuple[RunState, ...]:
         """The items in slots, in the order of the slots."""
         working = (one for one in self.items if one.place == "slot")

@@ -103,11 +103,21 @@ StageKind = Literal[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Process:
-    """One process that worked on the run, from its first entry to its last."""
+class Period:
+    """What took from one time to another."""
 
     start: datetime
     end: datetime
+
+    @property
+    def seconds(self) -> float:
+        return (self.end - self.start).total_seconds()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process(Period):
+    """One process that worked on the run, from its first entry to its last."""
+
     state: RunStatus
     reason: DeliverExit | None = None
     """The reason for the end of the deliver loop, if it ended."""
@@ -116,21 +126,15 @@ class Process:
     message: str = ""
     command: str = ""
 
-    @property
-    def seconds(self) -> float:
-        return (self.end - self.start).total_seconds()
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StageTry:
+class StageTry(Period):
     """One attempt at a stage: a bar of the timeline."""
 
     stage: str
     """Name and ordinal, such as `planning#2`."""
     name: str
     kind: StageKind
-    start: datetime
-    end: datetime
     ending: Ending
     attempt: int = 1
     """The attempt at this stage, from 1; later ones are in other processes."""
@@ -146,10 +150,6 @@ class StageTry:
     @property
     def title(self) -> str:
         return self.stage if self.session is None else f"session {self.session}: {self.name}"
-
-    @property
-    def seconds(self) -> float:
-        return (self.end - self.start).total_seconds()
 
 
 ItemState = Literal[
@@ -222,13 +222,11 @@ class WatchedItem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SlotUse:
+class SlotUse(Period):
     """An attempt at an item in a slot."""
 
     slot: int
     item: str
-    start: datetime
-    end: datetime
     state: ItemState
     """The state of the item at its end; `working` in progress."""
     worker: str = ""
@@ -254,15 +252,13 @@ LandingEnd = Literal[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Landing:
+class Landing(Period):
     """The merge of a candidate into the trunk, and its check."""
 
     item: str
     candidate: str
     trunk: str
     """The trunk before."""
-    start: datetime
-    end: datetime
     ending: LandingEnd
     commit: str = ""
     """The trunk afterwards, or the head of the item's branch."""
@@ -271,10 +267,6 @@ class Landing:
     """The end of the output of git or the command, if it was sent back."""
     paths: tuple[str, ...] = ()
     returns: int = 0
-
-    @property
-    def seconds(self) -> float:
-        return (self.end - self.start).total_seconds()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,7 +38,7 @@ from cuggino.runs.words.amounts import (
 )
 from cuggino.runs.words.base import Least, Tone, Words, counted, often
 from cuggino.runs.words.coding import coding_words
-from cuggino.runs.words.deliver import deliver_words, quota_wait_words, standing
+from cuggino.runs.words.deliver import SESSION_ENDS, deliver_words, quota_wait_words, standing
 from cuggino.runs.words.plan_build import plan_build_words
 from cuggino.runs.words.supervision import supervision_words
 from cuggino.runs.words.table import plain_words
@@ -79,6 +79,7 @@ def words(event: Event) -> Words | None:
 
 __all__ = [
     "RETURN_REASONS",
+    "SESSION_ENDS",
     "SILENT",
     "Least",
     "Tone",

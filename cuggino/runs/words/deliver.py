@@ -17,6 +17,17 @@ _ICONS: Final[dict[ev.DeliverStatus, str]] = {
 }
 
 
+SESSION_ENDS: Final[dict[ev.DeliverOutcome, tuple[Tone, str]]] = {
+    "completed": ("success", "completed"),
+    "execution_error": ("failure", "failed"),
+    "error": ("failure", "failed"),
+    "max_turns": ("caution", "turns used up"),
+    "interrupted": ("warning", "interrupted"),
+    "budget": ("warning", "budget spent"),
+    "quota": ("warning", "usage limit"),
+}
+"""The tone and the word of each end of a session."""
+
 _ENDINGS: Final[dict[ev.DeliverExit, tuple[Tone, str]]] = {
     "interrupted": ("info", "User interrupted"),
     "quota_exceeded": ("error", "Quota exceeded"),
