@@ -6,24 +6,13 @@ import json
 
 from pydantic import JsonValue
 
-from cuggino.events import (
-    AgentMessage,
-    DeliverOutcome,
-    DeliverSessionEnded,
-    Event,
-    SystemMessage,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    UnknownEvent,
-    UserMessage,
-)
+from cuggino import events as ev
 from cuggino_cli.screen.text import clip
 
 _LINE_LIMIT = 200
 _PART_LIMIT = 100
 
-_OUTCOMES: dict[DeliverOutcome, str] = {
+_OUTCOMES: dict[ev.DeliverOutcome, str] = {
     "completed": "completed",
     "execution_error": "execution_error",
     "max_turns": "max_iterations",
@@ -33,7 +22,7 @@ _OUTCOMES: dict[DeliverOutcome, str] = {
 }
 
 
-def debug_line(event: Event) -> str | None:
+def debug_line(event: ev.Event) -> str | None:
     """Return `[Recv] <kind>: <event>`, cut after 200 characters; None if it is shown anyway."""
     if (found := received(event)) is None:
         return None
@@ -46,7 +35,7 @@ def sent_line(instruction: str) -> str:
     return f"[Send] {clip(instruction, _LINE_LIMIT)}"
 
 
-def received(event: Event) -> tuple[str, str] | None:
+def received(event: ev.Event) -> tuple[str, str] | None:
     """Return the event's kind, in Autonoe's terms, and its text.
 
     None for pings and events with a line of their own.
@@ -54,31 +43,31 @@ def received(event: Event) -> tuple[str, str] | None:
     The loop reports the end of a session, because it knows the last message and the error.
     """
     match event:
-        case AgentMessage(text=text):
+        case ev.AgentMessage(text=text):
             return ("stream_text", text)
-        case Thinking(text=text):
+        case ev.Thinking(text=text):
             return ("stream_thinking", f"[thinking] {clip(text, _LINE_LIMIT)}")
-        case ToolCall(name=name, input=tool_input):
+        case ev.ToolCall(name=name, input=tool_input):
             shown = f"[tool: {name}] {clip(_json(tool_input), _PART_LIMIT)}"
             return ("stream_tool_invocation", shown)
-        case ToolResult(output=output, is_error=is_error):
+        case ev.ToolResult(output=output, is_error=is_error):
             label = "[result ERROR]" if is_error else "[result]"
             return ("stream_tool_response", f"{label} {clip(output, _PART_LIMIT)}")
-        case DeliverSessionEnded(outcome="error", message=message):
+        case ev.DeliverSessionEnded(outcome="error", message=message):
             return ("stream_error", f"[error] {message}")
-        case DeliverSessionEnded():
+        case ev.DeliverSessionEnded():
             return ("stream_end", _ended(event))
-        case SystemMessage(text=text):
+        case ev.SystemMessage(text=text):
             return ("system", text)
-        case UserMessage(text=text):
+        case ev.UserMessage(text=text):
             return ("user", text)
-        case UnknownEvent(tag=tag):
+        case ev.UnknownEvent(tag=tag):
             return (tag, "[unknown]")
         case _:
             return None
 
 
-def _ended(event: DeliverSessionEnded) -> str:
+def _ended(event: ev.DeliverSessionEnded) -> str:
     shown = f"[session: {_OUTCOMES[event.outcome]}]"
     match event.outcome:
         case "completed" | "quota" if event.message:

@@ -4,25 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from cuggino.events import (
-    AgentMessage,
-    DeliverablesListed,
-    DeliverSessionEnded,
-    Event,
-    GuardDenied,
-    ImplementingStart,
-    JobsCounted,
-    LlmTerminalMarkerEvent,
-    MessageDelta,
-    PlanBuildPhaseStarted,
-    PlanningStart,
-    QuotaWaiting,
-    ReviewingStart,
-    SessionEnded,
-    StageCost,
-    ToolCall,
-    ToolResult,
-)
+from cuggino import events as ev
 from cuggino.runs.words import SILENT, format_duration, tool_text, words
 from cuggino_cli.screen.format import format_event
 from cuggino_cli.screen.fragments import Fragment, Verbosity
@@ -52,60 +34,62 @@ class EventLines:
         self._tools: dict[str, str] = {}
         """The names of running tool calls by id."""
         self._denied: set[str] = set()
-        self._last: dict[type[Event], Event] = {}
+        self._last: dict[type[ev.Event], ev.Event] = {}
         self._waits = False
         self._stage = ""
         self._stage_began: datetime | None = None
 
-    def repeats(self, event: Event) -> bool:
+    def repeats(self, event: ev.Event) -> bool:
         """Return whether a wait, a list or a phase is only reported again; the status has it."""
         if isinstance(event, SILENT):
             return False
-        waited, self._waits = self._waits, isinstance(event, QuotaWaiting)
+        waited, self._waits = self._waits, isinstance(event, ev.QuotaWaiting)
         match event:
-            case QuotaWaiting():
+            case ev.QuotaWaiting():
                 return waited
-            case DeliverablesListed() | JobsCounted() | PlanBuildPhaseStarted():
+            case ev.DeliverablesListed() | ev.JobsCounted() | ev.PlanBuildPhaseStarted():
                 before, self._last[type(event)] = self._last.get(type(event)), event
-                if isinstance(event, PlanBuildPhaseStarted):  # several agents verify
-                    is_same = isinstance(before, PlanBuildPhaseStarted) and before.phase == "verify"
+                if isinstance(event, ev.PlanBuildPhaseStarted):  # several agents verify
+                    is_same = (
+                        isinstance(before, ev.PlanBuildPhaseStarted) and before.phase == "verify"
+                    )
                     return is_same and event.phase == "verify"
                 return event == before
             case _:
                 return False
 
     def fragments(
-        self, event: Event, verbosity: Verbosity, *, at: datetime
+        self, event: ev.Event, verbosity: Verbosity, *, at: datetime
     ) -> list[Fragment] | None:
         """Return the event as fragments; None shows nothing."""
         match event:
-            case ToolResult():
+            case ev.ToolResult():
                 return self._result(event, verbosity)
-            case ToolCall():
+            case ev.ToolCall():
                 return self._call(event, verbosity)
-            case AgentMessage() | MessageDelta():
+            case ev.AgentMessage() | ev.MessageDelta():
                 return self._message(event, verbosity)
-            case LlmTerminalMarkerEvent():
+            case ev.LlmTerminalMarkerEvent():
                 return self._marker(event, verbosity, at)
-            case PlanningStart() | ImplementingStart() | ReviewingStart():
+            case ev.PlanningStart() | ev.ImplementingStart() | ev.ReviewingStart():
                 spoken = words(event)
                 self._stage = spoken.title if spoken is not None else ""
                 self._stage_began = at
                 self._printed = ""
-            case DeliverSessionEnded():
+            case ev.DeliverSessionEnded():
                 event = self.without_printed(event)
-            case StageCost():
+            case ev.StageCost():
                 self._stage = ""
-            case GuardDenied(tool_use_id=call):
+            case ev.GuardDenied(tool_use_id=call):
                 self._denied.add(call)
-            case SessionEnded():
+            case ev.SessionEnded():
                 self._tools.clear()
                 self._denied.clear()
             case _:
                 pass
         return format_event(event, verbosity=verbosity)
 
-    def without_printed(self, event: DeliverSessionEnded) -> DeliverSessionEnded:
+    def without_printed(self, event: ev.DeliverSessionEnded) -> ev.DeliverSessionEnded:
         """Return the end of a session without its last message, if that was printed."""
         printed, self._printed = self._printed, ""
         if event.outcome == "completed" and _dense(event.message) in printed:
@@ -116,13 +100,13 @@ class EventLines:
         """Return the text with paths relative to the project."""
         return text.replace(self._prefix, "") if self._prefix else text
 
-    def _call(self, event: ToolCall, verbosity: Verbosity) -> list[Fragment] | None:
+    def _call(self, event: ev.ToolCall, verbosity: Verbosity) -> list[Fragment] | None:
         if verbosity < Verbosity.NORMAL:
             return None
         self._tools[event.id] = event.name
         return [Fragment("tool", f"▶ {tool_text(event.name, event.input, self._relative)}")]
 
-    def _result(self, event: ToolResult, verbosity: Verbosity) -> list[Fragment] | None:
+    def _result(self, event: ev.ToolResult, verbosity: Verbosity) -> list[Fragment] | None:
         name = self._tools.pop(event.name, "")
         if not event.is_error and verbosity < Verbosity.VERBOSE:
             return None
@@ -138,23 +122,23 @@ class EventLines:
         ]
 
     def _message(
-        self, event: AgentMessage | MessageDelta, verbosity: Verbosity
+        self, event: ev.AgentMessage | ev.MessageDelta, verbosity: Verbosity
     ) -> list[Fragment] | None:
         """Return the message, with `VERBOSE` by lines as they arrive."""
         if verbosity < self._messages:
             return None
         is_own = event.parent_tool_use_id is None
-        if isinstance(event, AgentMessage) and is_own:
+        if isinstance(event, ev.AgentMessage) and is_own:
             self._printed += _dense(event.text)
         if verbosity >= Verbosity.VERBOSE:
             shown = self._partial.read(event)
             return None if shown is None else format_event(shown, verbosity=verbosity)
-        if isinstance(event, MessageDelta) or not is_own or not event.text.strip():
+        if isinstance(event, ev.MessageDelta) or not is_own or not event.text.strip():
             return None
         return [Fragment("plain", event.text.strip("\n"))]
 
     def _marker(
-        self, event: LlmTerminalMarkerEvent, verbosity: Verbosity, at: datetime
+        self, event: ev.LlmTerminalMarkerEvent, verbosity: Verbosity, at: datetime
     ) -> list[Fragment] | None:
         """Return the marker, below the duration of a stage whose cost is unknown."""
         shown = format_event(event, verbosity=verbosity)

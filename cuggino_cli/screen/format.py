@@ -4,35 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from cuggino.events import (
-    ApprovalBlocked,
-    CheckUnmeasured,
-    CheckWeakened,
-    CommandOutputEvent,
-    CommitFailed,
-    CommitPerformed,
-    DeliverEnded,
-    Event,
-    ImplementingStart,
-    IterationStart,
-    LlmMarkerEvent,
-    LoopApproved,
-    LoopMaxIterations,
-    LoopSpecIssue,
-    LoopStalled,
-    NotInCommit,
-    PlanningStart,
-    PushFailed,
-    PushPerformed,
-    ReviewingStart,
-    TaskLimitReached,
-    ToolCall,
-    ToolResult,
-    WatchBacklogWaiting,
-    WatchItemParked,
-    WatchItemRetry,
-    WatchSpecIssueWaiting,
-)
+from cuggino import events as ev
 from cuggino.runs.words import Words, words
 from cuggino_cli.screen.fragments import Fragment, Verbosity, joined
 from cuggino_cli.screen.text import clip, inert
@@ -42,14 +14,14 @@ _RESULT_LINES = 5
 _NUMBERS = tuple(f"{number:5}→" for number in range(1, _RESULT_LINES + 1))
 
 _BELOW_AN_EMPTY_LINE: Final = (
-    *(IterationStart, PlanningStart, ImplementingStart, ReviewingStart),
-    *(CommitPerformed, CommitFailed, NotInCommit, PushPerformed, PushFailed),
-    *(CheckWeakened, CheckUnmeasured, TaskLimitReached),
-    *(ApprovalBlocked, LoopApproved, LoopMaxIterations, LoopSpecIssue, LoopStalled),
+    *(ev.IterationStart, ev.PlanningStart, ev.ImplementingStart, ev.ReviewingStart),
+    *(ev.CommitPerformed, ev.CommitFailed, ev.NotInCommit, ev.PushPerformed, ev.PushFailed),
+    *(ev.CheckWeakened, ev.CheckUnmeasured, ev.TaskLimitReached),
+    *(ev.ApprovalBlocked, ev.LoopApproved, ev.LoopMaxIterations, ev.LoopSpecIssue, ev.LoopStalled),
 )
 
 
-def format_event(event: Event, *, verbosity: Verbosity) -> list[Fragment] | None:
+def format_event(event: ev.Event, *, verbosity: Verbosity) -> list[Fragment] | None:
     """Return the event as fragments, without the final newline; None shows nothing (CUG-130).
 
     `VERBOSE` is the wording of CUG-131 to CUG-133. `NORMAL` and `QUIET` leave out events and reduce
@@ -58,7 +30,7 @@ def format_event(event: Event, *, verbosity: Verbosity) -> list[Fragment] | None
     lines = lines_of(event, verbosity)
     if not lines:
         return None
-    if isinstance(event, CommandOutputEvent) and verbosity >= Verbosity.VERBOSE:
+    if isinstance(event, ev.CommandOutputEvent) and verbosity >= Verbosity.VERBOSE:
         return _command_output(event, lines[0])
     fragments = joined(_laid_out(event, line) for line in lines)
     if isinstance(event, _BELOW_AN_EMPTY_LINE):
@@ -68,12 +40,12 @@ def format_event(event: Event, *, verbosity: Verbosity) -> list[Fragment] | None
     return fragments
 
 
-def lines_of(event: Event, verbosity: Verbosity) -> list[Words]:
+def lines_of(event: ev.Event, verbosity: Verbosity) -> list[Words]:
     """Return the sentences of the event that this verbosity shows."""
     spoken = words(event)
     lines = spoken.lines if spoken is not None else ()
     shown = [line for line in lines if verbosity >= Verbosity[line.verbosity.upper()]]
-    if isinstance(event, DeliverEnded) and len(shown) > 2:
+    if isinstance(event, ev.DeliverEnded) and len(shown) > 2:
         shown.insert(-1, Words("", "", "plain"))  # the last line stands apart (AUT-244)
     return shown
 
@@ -83,31 +55,33 @@ def fragments_of(line: Words) -> list[Fragment]:
     return [Fragment(line.tone, f"[{line.title}] {line.text}" if line.title else line.text)]
 
 
-def _laid_out(event: Event, line: Words) -> list[Fragment]:
+def _laid_out(event: ev.Event, line: Words) -> list[Fragment]:
     match event:
-        case ToolCall():
+        case ev.ToolCall():
             return [Fragment(line.tone, f"▶ {line.text}")]
-        case ToolResult():
+        case ev.ToolResult():
             return [Fragment(line.tone, numbered_lines(line.text))]
-        case LlmMarkerEvent():
+        case ev.LlmMarkerEvent():
             head, rest = Fragment(line.tone, f"[{line.title}]"), f" {line.text}\n"
             return [Fragment("plain", "\n"), head, Fragment("plain", rest)]
         case _:
             return fragments_of(line)
 
 
-def _calls(event: Event) -> bool:
+def _calls(event: ev.Event) -> bool:
     """Return whether the event calls a person."""
     match event:
-        case LoopSpecIssue():
+        case ev.LoopSpecIssue():
             return event.item is not None  # other items go on, so nothing else calls
-        case WatchItemRetry():
+        case ev.WatchItemRetry():
             return event.login
         case _:
-            return isinstance(event, WatchBacklogWaiting | WatchSpecIssueWaiting | WatchItemParked)
+            return isinstance(
+                event, ev.WatchBacklogWaiting | ev.WatchSpecIssueWaiting | ev.WatchItemParked
+            )
 
 
-def _command_output(event: CommandOutputEvent, end: Words) -> list[Fragment]:
+def _command_output(event: ev.CommandOutputEvent, end: Words) -> list[Fragment]:
     """Return the output or its file, and how the command ended."""
     code = event.exit_code
     if event.file_path is not None and not event.output:

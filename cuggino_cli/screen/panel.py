@@ -6,21 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from cuggino.events import (
-    AgentFellBack,
-    AgentMessage,
-    AgentRetry,
-    DeliverablesListed,
-    DeliverableState,
-    DeliverSessionEnded,
-    DeliverSessionStarted,
-    Event,
-    QuotaLifted,
-    QuotaWaiting,
-    Thinking,
-    ToolCall,
-    ToolResult,
-)
+from cuggino import events as ev
 from cuggino.runs.words import full_duration, standing
 from cuggino_cli.screen.fragments import Fragment, Label
 from cuggino_cli.screen.status import RunStatus, cut_row, special_row, total_rows
@@ -52,7 +38,7 @@ def waiting_line(left_s: float, resets_at: datetime | None) -> str:
     return f"⏳ Waiting... {full_duration(left_s)} remaining{until}"
 
 
-def list_lines(listed: DeliverablesListed, *, height: int) -> list[list[Fragment]]:
+def list_lines(listed: ev.DeliverablesListed, *, height: int) -> list[list[Fragment]]:
     """Return the deliverables in order, in at most half the height of the terminal.
 
     If not all fit, open ones come first and the others are counted. Empty without deliverables or
@@ -62,7 +48,7 @@ def list_lines(listed: DeliverablesListed, *, height: int) -> list[list[Fragment
     room = height // _SHARE - _BESIDES
     if not items or room < 1:
         return []
-    shown: Sequence[DeliverableState] = items
+    shown: Sequence[ev.DeliverableState] = items
     if len(items) > room:
         first = sorted(range(len(items)), key=lambda at: (_rank(items[at], listed), at))
         shown = [items[at] for at in sorted(first[: room - 1])]
@@ -72,7 +58,7 @@ def list_lines(listed: DeliverablesListed, *, height: int) -> list[list[Fragment
     return lines
 
 
-def _rank(item: DeliverableState, listed: DeliverablesListed) -> int:
+def _rank(item: ev.DeliverableState, listed: ev.DeliverablesListed) -> int:
     """Return the rank of the deliverable; lower ranks are shown first."""
     if item.status == "pending":
         return 0
@@ -81,7 +67,7 @@ def _rank(item: DeliverableState, listed: DeliverablesListed) -> int:
     return 1 if listed.verified and not item.verified else 3
 
 
-def _item(item: DeliverableState) -> list[Fragment]:
+def _item(item: ev.DeliverableState) -> list[Fragment]:
     icon, label = _LOOKS[item.status]
     verified = [Fragment("success", " verified")] if item.verified else []
     name = [Fragment(label, f"  {icon}"), *verified, Fragment("plain", f" {item.id} ")]
@@ -97,31 +83,31 @@ class Panel:
     activity: str = "Starting"
     tools: int = 0
     """Tool calls in the running session."""
-    listed: DeliverablesListed = field(default_factory=DeliverablesListed)
+    listed: ev.DeliverablesListed = field(default_factory=ev.DeliverablesListed)
     until: datetime | None = None
     """The end of a wait."""
     resets_at: datetime | None = None
 
-    def add(self, event: Event, now: datetime) -> Panel:
+    def add(self, event: ev.Event, now: datetime) -> Panel:
         match event:
-            case DeliverablesListed():
+            case ev.DeliverablesListed():
                 return replace(self, listed=event)
-            case DeliverSessionStarted():
+            case ev.DeliverSessionStarted():
                 return replace(self, since=now, activity="Thinking", tools=0, until=None)
-            case DeliverSessionEnded():
+            case ev.DeliverSessionEnded():
                 return replace(self, since=now, activity="Pausing", tools=0, until=None)
-            case Thinking() | ToolResult() | QuotaLifted():
+            case ev.Thinking() | ev.ToolResult() | ev.QuotaLifted():
                 return replace(self, activity="Thinking", until=None)
-            case AgentMessage():
+            case ev.AgentMessage():
                 return replace(self, activity="Responding", until=None)
-            case ToolCall(name=name):
+            case ev.ToolCall(name=name):
                 running = f"Running {name.rpartition('__')[2] or name}"
                 return replace(self, activity=running, tools=self.tools + 1, until=None)
-            case AgentFellBack():
+            case ev.AgentFellBack():
                 return replace(self, activity="Starting", until=None)
-            case AgentRetry():
+            case ev.AgentRetry():
                 return replace(self, activity="Retrying", until=None)
-            case QuotaWaiting(remaining=remaining, resets_at=resets_at):
+            case ev.QuotaWaiting(remaining=remaining, resets_at=resets_at):
                 return replace(self, until=now + timedelta(seconds=remaining), resets_at=resets_at)
             case _:
                 return self
@@ -142,7 +128,7 @@ class DeliverStatus(RunStatus):
 
     panel: Panel = field(default_factory=Panel)
 
-    def add(self, event: Event, *, at: datetime) -> DeliverStatus:
+    def add(self, event: ev.Event, *, at: datetime) -> DeliverStatus:
         added = RunStatus.add(self, event, at=at)
         return replace(added, panel=self.panel.add(event, at))
 

@@ -8,37 +8,8 @@ from typing import Final, Literal, TypeVar
 
 from reactivex import Observable, defer
 
+from cuggino import events as ev
 from cuggino.config import LogLevel
-from cuggino.events import (
-    AgentMessage,
-    CheckCommandOutput,
-    CheckCommandStarted,
-    DeliverEvent,
-    DeliverInstruction,
-    DeliverSessionEnded,
-    DeliverSessionStarted,
-    Event,
-    MessageDelta,
-    NoProgress,
-    PlanBuildEnded,
-    PlanBuildEvent,
-    PlanBuildPhaseStarted,
-    PlanBuildSessionRetry,
-    QuotaLifted,
-    QuotaWaiting,
-    RateLimited,
-    SessionEnded,
-    SetupCommandOutput,
-    SetupCommandStarted,
-    StageCost,
-    ToolCall,
-    WatchLanded,
-    WatchLanding,
-    WatchProcessingItem,
-    WatchProposed,
-    WatchSentBack,
-    WatchSlotPrepared,
-)
 from cuggino.runs.words import Words, quota_wait_words, words
 from cuggino_cli.screen.columns import cut
 from cuggino_cli.screen.controls import Controls
@@ -51,7 +22,7 @@ from cuggino_cli.screen.render import Printer, Screen, with_printer
 from cuggino_cli.screen.terminal import ColorMode, standard_lines
 from cuggino_cli.screen.text import flat
 
-E = TypeVar("E", bound=Event)
+E = TypeVar("E", bound=ev.Event)
 
 COMPLAINTS: Final = frozenset({"warning", "failure", "problem", "error"})
 """Tones of lines that go to standard error (AUT-251)."""
@@ -128,15 +99,15 @@ class RunPrinter:
         self._item = ""
         """The item that a watch began last."""
 
-    def show(self, event: Event, screen: Screen) -> None:
+    def show(self, event: ev.Event, screen: Screen) -> None:
         """Print the event, with several slots behind that of its item."""
         self._follow(event)
-        if self._slots and isinstance(event, QuotaWaiting | QuotaLifted):
-            waited, self._waits = self._waits, isinstance(event, QuotaWaiting)
+        if self._slots and isinstance(event, ev.QuotaWaiting | ev.QuotaLifted):
+            waited, self._waits = self._waits, isinstance(event, ev.QuotaWaiting)
             if waited == self._waits:
                 return  # another slot has reported it, and all wait for it
             event = event.model_copy(update={"item": None})
-        if self._item and isinstance(event, StageCost):
+        if self._item and isinstance(event, ev.StageCost):
             event = event.of_item(event.item or self._item)  # its total is that of the watch
         lines, slot = self._place(event)
         if lines.repeats(event):
@@ -145,34 +116,34 @@ class RunPrinter:
         if fragments is not None:
             screen.print(fragments, slot=slot)
 
-    def _follow(self, event: Event) -> None:
+    def _follow(self, event: ev.Event) -> None:
         """Note which item is in which slot, and which one is being landed."""
         match event:
-            case WatchProcessingItem(filename=item, slot=slot):
+            case ev.WatchProcessingItem(filename=item, slot=slot):
                 self._item = item
                 if not slot:
                     return
                 self._slots[item] = f"[{slot} {_short(item)}] "
                 self._lines[item] = EventLines(self._project)
-            case WatchSlotPrepared(filename=item, folder=folder):
+            case ev.WatchSlotPrepared(filename=item, folder=folder):
                 self._lines[item] = EventLines(folder)
-            case WatchLanding(filename=item):
+            case ev.WatchLanding(filename=item):
                 self._landing = item
-            case WatchLanded() | WatchProposed() | WatchSentBack():
+            case ev.WatchLanded() | ev.WatchProposed() | ev.WatchSentBack():
                 if event.filename == self._landing:
                     self._landing = None
             case _:
                 pass
 
-    def _place(self, event: Event) -> tuple[EventLines, str]:
+    def _place(self, event: ev.Event) -> tuple[EventLines, str]:
         """Return the lines that the event belongs to, and what is printed before it."""
         own, item = self._lines[None], event.item
         match event:
             case (
-                SetupCommandStarted()
-                | SetupCommandOutput()
-                | CheckCommandStarted()
-                | CheckCommandOutput()
+                ev.SetupCommandStarted()
+                | ev.SetupCommandOutput()
+                | ev.CheckCommandStarted()
+                | ev.CheckCommandOutput()
             ) if self._slots and self._landing and item in (None, self._landing):
                 return own, f"[→ {_short(self._landing)}] "
             case _ if item in self._slots:
@@ -198,7 +169,7 @@ class DeliverPrinter:
         *,
         project: str = "",
         opening: Iterable[str] = (),
-        instruction: Callable[[DeliverInstruction], str] | None = None,
+        instruction: Callable[[ev.DeliverInstruction], str] | None = None,
         words: bool = True,
     ) -> None:
         self._opening = tuple(opening)
@@ -206,7 +177,7 @@ class DeliverPrinter:
         least = Verbosity.NORMAL if words else Verbosity.VERBOSE
         self._lines = EventLines(project, messages=least)
 
-    def show(self, event: Event, screen: Screen) -> None:
+    def show(self, event: ev.Event, screen: Screen) -> None:
         """Print the event, between what is sent and received when debugging."""
         opening, self._opening = self._opening, ()
         _print_words(screen, (Words("", text, "info") for text in opening))
@@ -214,18 +185,22 @@ class DeliverPrinter:
             _print_debug(screen, received)
         if not self._lines.repeats(event):
             self._show(event, screen)
-        if self._instruction is not None and isinstance(event, DeliverSessionStarted):
+        if self._instruction is not None and isinstance(event, ev.DeliverSessionStarted):
             _print_debug(screen, sent_line(self._instruction(event.instruction)))
 
-    def _show(self, event: Event, screen: Screen) -> None:
+    def _show(self, event: ev.Event, screen: Screen) -> None:
         match event:
-            case QuotaWaiting():
+            case ev.QuotaWaiting():
                 _print_words(screen, quota_wait_words(event).lines)
-            case DeliverEvent():
-                if isinstance(event, DeliverSessionEnded):
+            case ev.DeliverEvent():
+                if isinstance(event, ev.DeliverSessionEnded):
                     event = self._lines.without_printed(event)
                 _print_words(screen, lines_of(event, screen.verbosity))
-            case SessionEnded() | NoProgress() | RateLimited(status="rejected", overage=False):
+            case (
+                ev.SessionEnded()
+                | ev.NoProgress()
+                | ev.RateLimited(status="rejected", overage=False)
+            ):
                 pass  # the end of the session or of the run reports it
             case _:
                 _print_event(screen, self._lines, event, screen.verbosity)
@@ -250,52 +225,57 @@ class LoopPrinter:
         self._partial = Partial()
         self._is_verifying = False
 
-    def show(self, event: Event, screen: Screen) -> None:
+    def show(self, event: ev.Event, screen: Screen) -> None:
         """Print the event; a message as it arrives (LOP-081)."""
-        if isinstance(event, AgentMessage | MessageDelta):
+        if isinstance(event, ev.AgentMessage | ev.MessageDelta):
             self._show_message(event, screen)
             return
-        ends = SessionEnded | PlanBuildPhaseStarted | PlanBuildSessionRetry | PlanBuildEnded
+        ends = (
+            ev.SessionEnded
+            | ev.PlanBuildPhaseStarted
+            | ev.PlanBuildSessionRetry
+            | ev.PlanBuildEnded
+        )
         if isinstance(event, ends):
             screen.messages.end()
         if not self._lines.repeats(event):
             self._show(event, screen)
-        if isinstance(event, PlanBuildPhaseStarted):
+        if isinstance(event, ev.PlanBuildPhaseStarted):
             self._is_verifying = event.phase == "verify"
 
-    def _show_message(self, event: AgentMessage | MessageDelta, screen: Screen) -> None:
+    def _show_message(self, event: ev.AgentMessage | ev.MessageDelta, screen: Screen) -> None:
         """Write a message, with `stream` while the agent writes it; with `VERBOSE` by lines.
 
         Only `VERBOSE` shows those of sub-agents and verifiers.
         """
         is_verbose = screen.verbosity >= Verbosity.VERBOSE
-        part: Event | None = event
+        part: ev.Event | None = event
         if self._stream:
             part = self._partial.read(event, by_line=is_verbose)
-        if not isinstance(part, AgentMessage) or screen.verbosity < Verbosity.NORMAL:
+        if not isinstance(part, ev.AgentMessage) or screen.verbosity < Verbosity.NORMAL:
             return
         if not is_verbose and (self._is_verifying or part.parent_tool_use_id is not None):
             return
-        if is_verbose and isinstance(event, MessageDelta):
+        if is_verbose and isinstance(event, ev.MessageDelta):
             # A carriage return at the end of the line is not part of the newline.
             part = part.model_copy(update={"text": f"{part.text}\r\n"})
         (screen.messages.write if self._stream else screen.messages.keep)(part)
 
-    def _show(self, event: Event, screen: Screen) -> None:
+    def _show(self, event: ev.Event, screen: Screen) -> None:
         verbosity = min(screen.verbosity, _LEVELS[self._log_level])
         match event:
-            case PlanBuildEvent():
+            case ev.PlanBuildEvent():
                 lines = lines_of(event, verbosity)
                 if self._log_level == "error":
                     lines = [line for line in lines if line.tone != "warning"]
                 _print_words(screen, lines)
-            case ToolCall(name=name) if name in _SHOWN_BY_THE_LOOP and (
+            case ev.ToolCall(name=name) if name in _SHOWN_BY_THE_LOOP and (
                 screen.verbosity < Verbosity.VERBOSE
             ):
                 pass
-            case NoProgress() | RateLimited(status="rejected", overage=False):
+            case ev.NoProgress() | ev.RateLimited(status="rejected", overage=False):
                 pass  # the loop reports it, as the next one
-            case SessionEnded(outcome=outcome) if outcome != "completed":
+            case ev.SessionEnded(outcome=outcome) if outcome != "completed":
                 pass
             case _ if self._log_level == "error" and _tone(event) == "warning":
                 pass
@@ -324,16 +304,16 @@ def _print_debug(screen: Screen, text: str) -> None:
     screen.print([Fragment("debug", f"[debug] {text}")], is_literal=True)
 
 
-def _print_event(screen: Screen, lines: EventLines, event: Event, verbosity: Verbosity) -> None:
+def _print_event(screen: Screen, lines: EventLines, event: ev.Event, verbosity: Verbosity) -> None:
     """Print an event of the agent or of supervision; only messages are literal."""
     fragments = lines.fragments(event, verbosity, at=screen.at)
     if fragments is not None:
-        is_literal = isinstance(event, AgentMessage | MessageDelta)
+        is_literal = isinstance(event, ev.AgentMessage | ev.MessageDelta)
         is_complaint = _tone(event) in COMPLAINTS
         screen.print(fragments, is_complaint=is_complaint, is_literal=is_literal)
 
 
-def _tone(event: Event) -> str:
+def _tone(event: ev.Event) -> str:
     spoken = words(event)
     return spoken.tone if spoken is not None else ""
 

@@ -11,21 +11,7 @@ notification the text alone. Stamps, colors, blank lines and the verbosity are t
 
 from __future__ import annotations
 
-from cuggino.events import (
-    DeliverEvent,
-    Event,
-    JournalEvent,
-    LlmAgentEvent,
-    LlmMarkerEvent,
-    LoopPhaseEvent,
-    MessageDelta,
-    PingEvent,
-    PlanBuildEvent,
-    SupervisionEvent,
-    UnknownEvent,
-    UsageUpdate,
-    WatchLoopEvent,
-)
+from cuggino import events as ev
 from cuggino.runs.words.agent import agent_words, marker_words, tool_text
 from cuggino.runs.words.amounts import (
     countdown,
@@ -44,34 +30,34 @@ from cuggino.runs.words.supervision import supervision_words
 from cuggino.runs.words.table import plain_words
 from cuggino.runs.words.watch import RETURN_REASONS, sent_back_text, watch_words
 
-SILENT: tuple[type[Event], ...] = (
-    MessageDelta,
-    PingEvent,
-    UsageUpdate,
-    JournalEvent,
-    UnknownEvent,
+SILENT: tuple[type[ev.Event], ...] = (
+    ev.MessageDelta,
+    ev.PingEvent,
+    ev.UsageUpdate,
+    ev.JournalEvent,
+    ev.UnknownEvent,
 )
 """The events without a sentence: pieces of others, heartbeats, and those of the journal."""
 
 
-def words(event: Event) -> Words | None:
+def words(event: ev.Event) -> Words | None:
     """Return the sentence of the event; None if it has none."""
     if (sentence := plain_words(event)) is not None:
         return sentence
     match event:
-        case LlmAgentEvent():
+        case ev.LlmAgentEvent():
             return agent_words(event)
-        case LlmMarkerEvent():
+        case ev.LlmMarkerEvent():
             return marker_words(event)
-        case LoopPhaseEvent():
+        case ev.LoopPhaseEvent():
             return coding_words(event)
-        case SupervisionEvent():
+        case ev.SupervisionEvent():
             return supervision_words(event)
-        case WatchLoopEvent():
+        case ev.WatchLoopEvent():
             return watch_words(event)
-        case DeliverEvent():
+        case ev.DeliverEvent():
             return deliver_words(event)
-        case PlanBuildEvent():
+        case ev.PlanBuildEvent():
             return plan_build_words(event)
         case _:
             return None
