@@ -71,7 +71,6 @@ class BacklogSource(ForgeSettings):
 
     @property
     def title(self) -> str:
-        """Return the name of the source."""
         return self.name or self.type
 
     @model_validator(mode="after")

@@ -57,7 +57,6 @@ class Check(NamedTuple):
     """True if it does not depend on `.cuggino.json`."""
 
     def results(self, place: Place) -> Iterator[CheckResult]:
-        """Yield the lines of this check."""
         if place.is_configured or self.without_config:
             yield from about(self.topic, lambda: self.look(place))
 

@@ -54,7 +54,6 @@ class Deliverables:
 
     @property
     def active(self) -> tuple[Deliverable, ...]:
-        """Return those that are not deprecated."""
         return tuple(item for item in self.items if item.is_active)
 
     @property

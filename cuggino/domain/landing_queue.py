@@ -73,7 +73,6 @@ class LandingQueue:
         return replace(self, waiting=(*others[:place], name, *others[place:]))
 
     def begin(self, name: str) -> LandingQueue:
-        """Let the candidate land."""
         waiting = tuple(one for one in self.waiting if one != name)
         return replace(self, waiting=waiting, landing=name)
 

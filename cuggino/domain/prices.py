@@ -23,7 +23,6 @@ class Rates(NamedTuple):
     output: float
 
     def of(self, usage: Usage) -> float:
-        """Return the price of these tokens."""
         return (
             self.input * usage.input_tokens
             + self.cache_read * usage.cache_read_tokens

@@ -29,7 +29,6 @@ class CommandStartedEvent(LoopPhaseEvent, category=True):
 
     @property
     def title(self) -> str:
-        """The command in words."""
         return self.command
 
 

@@ -121,7 +121,6 @@ class DeliverablesListed(DeliverEvent):
 
     @property
     def passed(self) -> int:
-        """Return the number of passed deliverables."""
         return sum(item.status == "passed" for item in self.deliverables)
 
     @property

@@ -40,7 +40,6 @@ class Baseline(LoopPhaseEvent):
 
     @property
     def message(self) -> str:
-        """The event in words."""
         if self.exit_code == 0:
             return f"passes before the first agent, in {self.seconds:.0f} s"
         what = _listed(self.failing) or f"exit code {self.exit_code}"
@@ -75,7 +74,6 @@ class CheckWeakened(LoopPhaseEvent):
 
     @property
     def message(self) -> str:
-        """The event in words."""
         what = f": {_listed(self.failing)}" if self.failing else ""
         files = _listed(self.paths)
         return f"{self.id}: fails with the versions of the start of {files}{what}"
@@ -91,7 +89,6 @@ class CheckUnmeasured(LoopPhaseEvent):
 
     @property
     def message(self) -> str:
-        """The event in words."""
         return f"cannot be run in a copy, so nobody knows what changed with {_listed(self.paths)}"
 
 
@@ -111,7 +108,6 @@ class NotInCommit(LoopPhaseEvent):
 
     @property
     def message(self) -> str:
-        """The event in words."""
         what = _DEVIATIONS[self.reason].format(paths=_listed(self.paths))
         return f"{what}; put right" if self.mended else what
 
@@ -126,7 +122,6 @@ class CheckVerdict(LoopPhaseEvent):
 
     @property
     def message(self) -> str:
-        """The event in words."""
         what = f": {_listed(self.failing)}" if self.failing else ""
         return f"{_VERDICTS[self.verdict]}{what}"
 
@@ -143,7 +138,6 @@ class CheckFlaky(LoopPhaseEvent):
 
     @property
     def message(self) -> str:
-        """The event in words."""
         tests = _listed(self.tests)
         often = f"; {self.times} times lately" if self.times > 1 else ""
         return f"failed, then passed on the same files{f': {tests}' if tests else ''}{often}"
@@ -163,7 +157,6 @@ class ApprovalBlocked(LoopPhaseEvent):
 
     @property
     def message(self) -> str:
-        """The event in words."""
         match self.reason:
             case "weakened":
                 return f"the check fails with the versions of the start of {_listed(self.changed)}"

@@ -150,7 +150,6 @@ class ClusterWorker(BaseModel):
 
     @property
     def free(self) -> int:
-        """Return the number of free places."""
         return max(self.places - self.busy, 0)
 
 

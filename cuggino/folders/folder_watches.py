@@ -151,7 +151,6 @@ class FolderPolls(FileSystemEventHandler):
             raise
 
     def stop(self) -> None:
-        """Stop, and wait for the threads."""
         self._observer.stop()
         if self._observer.is_alive():
             self._observer.join()

@@ -22,7 +22,6 @@ class CheckResult:
 
     @property
     def passed(self) -> bool:
-        """True if the check passed."""
         return self.exit_code == 0
 
     @property

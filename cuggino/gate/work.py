@@ -116,11 +116,9 @@ class NoWork:
     """A project whose files cannot be compared, such as one without a repository."""
 
     def state(self, commit: str | None = None) -> Observable[State | None]:
-        """Emit None."""
         return just(None)
 
     def changed(self, start: State) -> Observable[State]:
-        """Emit no file."""
         return just(_UNCHANGED)
 
     def copy(
@@ -131,7 +129,6 @@ class NoWork:
     def standing(
         self, start: State, *, checked: str | None, exclude: Sequence[str]
     ) -> Observable[Standing]:
-        """Emit no difference."""
         return just(Standing())
 
     def stage(self, paths: Sequence[str]) -> Observable[Any]:
@@ -141,7 +138,6 @@ class NoWork:
         return just(None)
 
     def return_to(self, branch: str) -> Observable[bool]:
-        """Emit True."""
         return just(True)
 
 

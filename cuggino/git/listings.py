@@ -42,7 +42,6 @@ class Changed(NamedTuple):
 
     @property
     def is_unmerged(self) -> bool:
-        """True if it is in conflict."""
         return self.state in _UNMERGED
 
     @property

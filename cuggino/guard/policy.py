@@ -64,7 +64,6 @@ class Policy(NamedTuple):
         return self.level == "full" or not self.confined
 
     def known(self) -> dict[str, str]:
-        """Return the variables by name."""
         return dict(variable.split("=", 1) for variable in self.variables)
 
     def to_json(self) -> str:

@@ -236,7 +236,6 @@ class _Walker:
     # Commands --------------------------------------------------------------------------------
 
     def words(self, words: tuple[Word, ...], cwds: Places) -> None:
-        """Judge the substitutions in the words."""
         for script in (script for word in words for script in word.scripts):
             with self.functions.inside():
                 self.script(script, cwds)

@@ -36,7 +36,6 @@ class Proof(NamedTuple):
     """The check command at work."""
 
     def words(self) -> list[str]:
-        """Return commit and check."""
         return [*filter(None, (self.commit[:10], f"`{self.check}` passed" if self.check else ""))]
 
 

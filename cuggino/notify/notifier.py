@@ -29,7 +29,6 @@ class SilentNotifier:
     """A notifier that does nothing."""
 
     def notify(self, title: str, body: str) -> Observable[Any]:
-        """Complete at once."""
         return empty()
 
 

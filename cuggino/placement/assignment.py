@@ -101,7 +101,6 @@ class Assignment(_Model):
 
     @classmethod
     def of(cls, *, config: Config, options: LoopRunOptions, **more: Any) -> Assignment:
-        """Return an assignment with the configuration and the options of an attempt."""
         told = options.model_dump(mode="json")
         said = config.model_dump(mode="json")
         return cls(config=said, options=told, env=dict(options.env), **more)

@@ -54,7 +54,6 @@ class Exit:
         return True
 
     def close(self) -> None:
-        """Close the descriptor; idempotent."""
         pidfd, self.pidfd = self.pidfd, None
         if pidfd is not None:
             os.close(pidfd)

@@ -88,7 +88,6 @@ class GuardianClient:
             self._report(f"- {group}\n")
 
     def close(self) -> None:
-        """Stop the guardian and wait for it."""
         with self._lock:
             process, self._process = self._process, None
             if process is None:

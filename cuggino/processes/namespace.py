@@ -141,7 +141,6 @@ class Namespace:
         return 128 - reported if reported - 128 in _SIGNALS else reported
 
     def close(self) -> None:
-        """Close all descriptors."""
         self._status.close()
         os.close(self._monitor_fd)
         if self._init_fd is not None:

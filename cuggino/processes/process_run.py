@@ -199,7 +199,6 @@ class ProcessRun:
         return left
 
     def _close(self) -> None:
-        """Reap the process."""
         self._is_over = True
         self._lane_end.dispose()
         if (reading := self._reading) is not None:

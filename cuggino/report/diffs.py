@@ -34,7 +34,6 @@ class DiffParser:
         self._in_patch = False
 
     def add(self, line: str) -> None:
-        """Add a line without its line end."""
         if line.startswith(COMMIT_MARK):
             self._present = line.removeprefix(COMMIT_MARK).strip()
             self._files.setdefault(self._present, [])

@@ -248,7 +248,6 @@ class RunFold:
 
     @property
     def state(self) -> RunState:
-        """Return the state of the run."""
         return self._state
 
     @property

@@ -291,7 +291,6 @@ class SlotsReport:
 
     @property
     def landed(self) -> int:
-        """Return the number of candidates that landed."""
         return sum(one.ending in ("landed", "nothing") for one in self.landings)
 
     @property

@@ -57,14 +57,12 @@ class NightItem:
 
     @property
     def usage(self) -> Usage | None:
-        """Return the tokens of its runs."""
         if not self.runs:
             return self.item.usage
         return reduce(added_usage, (run.totals.usage for run in self.runs), None)
 
     @property
     def commits(self) -> tuple[ReportCommit, ...]:
-        """Return the commits of its runs."""
         known = {commit.commit_hash: commit for run in self.runs for commit in run.commits}
         return tuple(known.values())
 
@@ -147,7 +145,6 @@ class NightReport:
         return unusual((title, one) for title, run in all_of_them for one in run.notices)
 
     def find(self, name: str) -> tuple[int, NightItem] | None:
-        """Return the number and the item with this file name."""
         known = enumerate(self.items, start=1)
         return next((one for one in known if name and one[1].item.name == name), None)
 
@@ -220,7 +217,6 @@ class NightReport:
 
     @property
     def commits(self) -> tuple[ReportCommit, ...]:
-        """Return the commits of all items."""
         known = {commit.commit_hash: commit for item in self.items for commit in item.commits}
         return tuple(known.values())
 

@@ -68,7 +68,6 @@ class Notices:
         return len(self._notices)
 
     def result(self) -> tuple[Notice, ...]:
-        """Return all of them, in order."""
         return tuple(self._notices)
 
 

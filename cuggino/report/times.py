@@ -28,7 +28,6 @@ class Times:
         return at.astimezone(self.zone)
 
     def full(self, at: datetime) -> str:
-        """Return date and time to the second."""
         return f"{self.local(at):%Y-%m-%d %H:%M:%S}"
 
     def span(self, start: datetime, end: datetime, *, is_open: bool = False) -> str:

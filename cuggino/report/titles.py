@@ -71,7 +71,6 @@ def _shown_fields(value: dict[str, JsonValue], folder: str | re.Pattern[str], mo
 
 
 def _is_one_line(text: str) -> bool:
-    """Return whether the whole text fits on one line."""
     return len(text) <= _LONGEST and "\n" not in text.strip()
 
 

@@ -51,7 +51,6 @@ class RecordedRun:
 
     @property
     def id(self) -> str:
-        """The run's full id."""
         return self.path.stem
 
     @property
@@ -135,7 +134,6 @@ class UnreadableRun:
 
     @property
     def id(self) -> str:
-        """The run's full id."""
         return self.path.stem
 
 

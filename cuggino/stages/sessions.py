@@ -82,7 +82,6 @@ class Sessions:
 
     @property
     def can_resume(self) -> bool:
-        """True if the agent can resume sessions."""
         return self._agent.capabilities.resume
 
     @property
@@ -93,7 +92,6 @@ class Sessions:
 
     @property
     def can_be_resumed(self) -> bool:
-        """True if there is a session to resume."""
         return self.can_resume and self._id is not None and self._begun
 
     @property

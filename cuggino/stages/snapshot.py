@@ -74,11 +74,9 @@ class NoSnapshots:
     """A project without snapshots."""
 
     def take(self, run: str, stage: str) -> Observable[SnapshotTaken | SnapshotFailed]:
-        """Emit nothing."""
         return empty()
 
     def prune(self, before: datetime, *, is_needed: Needed = nobody) -> Observable[int]:
-        """Remove nothing."""
         return just(0)
 
 

@@ -180,7 +180,6 @@ class Backlog:
         return inside(self._workspace.backlog, name)
 
     def is_there(self, name: str) -> bool:
-        """Return whether a file of this name exists."""
         return self.path(name).is_file()
 
     def digest(self, name: str) -> str | None:

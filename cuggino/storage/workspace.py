@@ -276,7 +276,6 @@ class Workspace:
         return found
 
     def spec_issue_names(self) -> list[str]:
-        """Return the names of the files of the open spec issues."""
         return [entry.name for entry in visible_entries(self.spec_issues) if entry.is_file()]
 
     def resolve(self, issue: Issue) -> str:

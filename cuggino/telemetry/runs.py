@@ -218,7 +218,6 @@ class _Track:
         self._note(event, before, now)
 
     def end(self, now: int) -> None:
-        """End all open spans."""
         self._change([], now)
         self._end_session(now)
 
@@ -243,7 +242,6 @@ class _Track:
         self._set_ready(now)
 
     def _beginning(self, level: _Level) -> Attributes:
-        """Return the attributes of a span that begins."""
         state = self.state
         if level.kind == "item":
             slot: Attributes = {"cuggino.slot": state.slot} if state.slot else {}

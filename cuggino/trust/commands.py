@@ -69,7 +69,6 @@ class ProjectCommand(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """Return the digest that a store remembers."""
         return hashlib.sha256(json.dumps(self).encode()).hexdigest()
 
 

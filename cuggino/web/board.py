@@ -228,7 +228,6 @@ class Followed:
 
     @property
     def commits(self) -> int:
-        """The number of its commits."""
         return len(self.activity.commits)
 
     @classmethod

@@ -217,7 +217,6 @@ class RunChannel(Channel):
 
     @property
     def is_missing(self) -> bool:
-        """Return whether the journal is missing."""
         return self._tail.missing
 
     def _went(self) -> Change | None:

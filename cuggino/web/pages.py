@@ -343,7 +343,6 @@ class RunFold:
         return replace(report, transcripts=tuple(known))
 
     def view(self, *, transcripts: Iterable[int] = (), again: bool = True) -> View:
-        """Return the view of the run's report."""
         report = self.result(transcripts=transcripts, again=again)
         zone = zone_at(report.start)
         return view_of(report, zone=zone, live=True, payload=_PAYLOAD, rows=_MOST_ROWS)

@@ -171,7 +171,6 @@ def import_items() -> int:
 
 
 def _pages() -> dict[str, str]:
-    """Return the pages of imported items."""
     origins = Origins(Workspace(project_folder())).all()
     return {name: origin.url for name, origin in origins.items()}
 

@@ -106,7 +106,6 @@ class View:
         return RunStatus(project=str(project))
 
     def add(self, event: Event) -> None:
-        """Add the event to the state of the run."""
         self._run = self._run.add(event, at=datetime.now(UTC))
 
     def conclude(self, lines: Lines, ending: Ending) -> None:

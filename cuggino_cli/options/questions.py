@@ -30,7 +30,6 @@ class Question:
 
     @property
     def prompt(self) -> str:
-        """The prompt before the answer."""
         return f"{self.message} (y/n): " if self.toggle else f"{self.message}: "
 
 

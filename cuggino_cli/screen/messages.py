@@ -119,7 +119,6 @@ class Messages:
         self._append(text.removesuffix("\r"))
 
     def end(self) -> None:
-        """End the session."""
         kept, self._kept = self._kept, []
         for part in kept:
             self.write(part)

@@ -135,7 +135,6 @@ class Lines:
             self._is_unfinished = bool(text.strip("\a")) and not text.endswith("\n")
 
     def end_line(self) -> None:
-        """End the current line, if it has begun."""
         if self._is_unfinished:
             self._is_unfinished = False
             self.write("\n")
@@ -158,7 +157,6 @@ class Lines:
         """Show this status below the lines from now on, where there is room; None shows none."""
 
     def write(self, text: str) -> None:
-        """Write painted text to the output."""
         self._write(self.stream, text)
 
     def _write(self, stream: TextIO, text: str) -> None:

@@ -44,7 +44,6 @@ class Inside:
 
     @property
     def count(self) -> int:
-        """The number of lines."""
         return len(self._lines.all())
 
     def last(self, most: int, back: int) -> list[str]:
@@ -87,7 +86,6 @@ class Inside:
         )
 
     def close(self) -> None:
-        """End following."""
         self._following.disposable = None
 
 

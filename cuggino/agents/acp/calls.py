@@ -94,7 +94,6 @@ class ReportedCall:
 
     @property
     def is_denied(self) -> bool:
-        """True if its verdict denies it."""
         return self.verdict is not None and not self.verdict.is_allowed
 
     def add(self, update: CallUpdate) -> None:

@@ -328,7 +328,6 @@ class _Draft:
         return [AgentMessage(text=text, message_id=str(number))]
 
     def drop(self) -> None:
-        """Forget the text."""
         self._number += bool(self._pieces)
         self._pieces.clear()
 

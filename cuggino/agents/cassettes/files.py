@@ -301,7 +301,6 @@ def _put(file: Path, state: FileState, filled: Callable[[str], str], path: str) 
 
 
 def _remove_empty(folder: Path) -> None:
-    """Remove a folder that contains no files."""
     for place, _, _ in os.walk(folder, topdown=False):
         Path(place).rmdir()
 

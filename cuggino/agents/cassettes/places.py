@@ -50,7 +50,6 @@ class Places:
         return [Span(*m.span(), self._names[m[0]]) for m in pattern.finditer(text)]
 
     def named(self, text: str) -> str:
-        """Insert placeholders into the text."""
         return put(text, self.spans(text))
 
     def filled(self, text: str) -> str:

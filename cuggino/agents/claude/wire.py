@@ -420,7 +420,6 @@ class _Writing:
         self._pieces = Pieces()
 
     def read(self, raw: Json) -> list[LlmAgentEvent]:
-        """Return the deltas of a stream event."""
         event, agent = dict_or_empty(raw.get("event")), text_or_none(raw.get("parent_tool_use_id"))
         match event.get("type"):
             case "content_block_delta":

@@ -83,7 +83,6 @@ class Parts:
         """The last text of the main session."""
 
     def message(self, info: Json) -> None:
-        """Note the start of a message."""
         if info.get("role") != "assistant" or info.get("summary") is True:
             self._unread.add(text_or_none(info.get("id")) or "")
 

@@ -99,7 +99,6 @@ class Wire:
             self._exchange(deadline.left)
 
     def hang_up(self) -> None:
-        """Close its input."""
         with suppress(OSError):
             self._input.close()
 

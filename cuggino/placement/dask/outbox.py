@@ -122,7 +122,6 @@ class Outbox:
             self._condition.notify_all()
 
     def rest(self) -> Batch:
-        """Return all unacknowledged texts."""
         with self._condition:
             return Batch(self._first, list(self._texts))
 

@@ -257,7 +257,6 @@ class RunState:
 
     @property
     def done(self) -> int:
-        """Items completed."""
         return len(self.completed)
 
     @property
@@ -451,7 +450,6 @@ class RunState:
 
     @property
     def landing(self) -> RunState | None:
-        """The item that is being landed."""
         return next((one for one in self.items if one.place == "landing"), None)
 
     @property

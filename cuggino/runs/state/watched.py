@@ -312,7 +312,6 @@ class Watched:
 
     @property
     def landing(self) -> Landing | None:
-        """The landing that runs."""
         last = self.landings[-1] if self.landings else None
         return last if last is not None and last.ending == "running" else None
 

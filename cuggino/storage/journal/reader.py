@@ -149,7 +149,6 @@ class JournalFile:
 
     @property
     def started(self) -> RunStarted:
-        """Return the first event."""
         assert isinstance(self.first.event, RunStarted)  # by `Scan`
         return self.first.event
 
