@@ -116,13 +116,17 @@ def test_a_run_with_an_agent_that_is_asked(
     main(["run", "--focus", "x"])
     assert 1 == capfd.readouterr().err.count(line)
     confined = Boundary(engine="bubblewrap")
-    monkeypatch.setattr("cuggino.sandbox.probe", lambda *_args, **_options: confined)
+    monkeypatch.setattr(
+        "cuggino_cli.options.supervision.probe", lambda *_args, **_options: confined
+    )
     config = Config(agent="acp:qwen")
     for roles, expected in ((["implementing"], 0), (["planning"], 0)):
         warn_if_loose(config, make_agent("acp:qwen", cwd=ready), roles=roles)  # type: ignore[arg-type]
         assert expected == capfd.readouterr().err.count(line)
     landlock = Boundary(engine="landlock")
-    monkeypatch.setattr("cuggino.sandbox.probe", lambda *_args, **_options: landlock)
+    monkeypatch.setattr(
+        "cuggino_cli.options.supervision.probe", lambda *_args, **_options: landlock
+    )
     warn_if_loose(config, make_agent("acp:qwen", cwd=ready), roles=["planning", "implementing"])
     assert 1 == capfd.readouterr().err.count(line)
 

@@ -19,7 +19,6 @@ import pytest
 
 from cuggino.errors import BudgetExceeded, ConfigError, CugginoError
 from cuggino.storage import served_page
-from cuggino_cli.follow import serving
 from cuggino_cli.main import main
 from cuggino_cli.options.serving import beside_page, serve_option
 from cuggino_cli.screen import console
@@ -210,7 +209,7 @@ def test_page_after_the_end(
             raise ending
         return ending
 
-    monkeypatch.setattr(serving, "served", served)
+    monkeypatch.setattr("cuggino_cli.options.serving.served", served)
     monkeypatch.setattr(console, "on_terminal", lambda: terminal)
     is_raised = isinstance(ending, CugginoError) and not looks
     with pytest.raises(CugginoError) if is_raised else contextlib.nullcontext():
