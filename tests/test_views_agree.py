@@ -17,8 +17,8 @@ from cuggino import events as ev
 from cuggino.notify.night import Night
 from cuggino.report import build_report
 from cuggino.runs import RunState
-from cuggino.storage.journal import Entry, JournalTail, read_journal
-from cuggino.web.board import Followed
+from cuggino.storage.journal import Entry, read_journal
+from cuggino.web.board import Live, live_line
 from cuggino_cli.screen.fragments import paint
 from cuggino_cli.screen.summary import summary_fragments
 from tests.report.journals import FOLDER, NAMES, begin, entries_of
@@ -137,10 +137,8 @@ def status(entries: Sequence[Entry]) -> Facts:
 
 def board(entries: Sequence[Entry]) -> Facts:
     """The live page's board."""
-    run = Followed(tail=JournalTail(Path("/nowhere")))
-    for entry in entries:
-        run.add(entry)
-    return Facts(run.activity.cost_usd, run.commits)
+    line = live_line(Live(Path("/nowhere"), RunState.of(entries), entries[0], entries[-1]))
+    return Facts(line.cost_usd, line.commits)
 
 
 def notification(entries: Sequence[Entry]) -> Facts:

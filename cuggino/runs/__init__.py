@@ -56,7 +56,7 @@ from cuggino.runs.status import (
     waiting_runs,
     windows_json,
 )
-from cuggino.runs.statuses import follow_statuses
+from cuggino.runs.statuses import GrowingRun, follow_statuses
 from cuggino.runs.streaming import TimedEvent, list_runs, replay, replay_timed
 from cuggino.runs.tails import JournalNews, RunTail, live_journals
 from cuggino.runs.tools import tool_target
@@ -68,6 +68,7 @@ __all__ = [
     "DeliveredSession",
     "Delivery",
     "DigestFold",
+    "GrowingRun",
     "ItemEnd",
     "ItemPlace",
     "JournalNews",

@@ -104,7 +104,7 @@ class _Followed:
         self.is_watched = False
         self.status: ProjectStatus | None = None
         self._project = project
-        self._journals: dict[Path, _Fold] = {}
+        self._journals: dict[Path, GrowingRun] = {}
         self._read: set[Path] = set()
 
     def read(self, at: datetime) -> ProjectStatus:
@@ -119,11 +119,11 @@ class _Followed:
 
     def _fold(self, path: Path) -> tuple[RunState, Entry, Entry]:
         self._read.add(path)
-        return self._journals.setdefault(path, _Fold(path)).read()
+        return self._journals.setdefault(path, GrowingRun(path)).read()
 
 
-class _Fold:
-    """The state of a journal's run, read as it grows."""
+class GrowingRun:
+    """The state of the run of a journal, read as it grows."""
 
     def __init__(self, path: Path) -> None:
         self._tail = JournalTail(path)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -21,7 +21,7 @@ from cuggino.domain import HasCost, item_name, options_of, title_of
 from cuggino.errors import CugginoError, StorageError
 from cuggino.events import LoopSpecIssue, RunStarted
 from cuggino.report import OF_AGENTS, text_or_problem
-from cuggino.runs import ItemPlace, RecordedRun, Runs, RunState, working_process
+from cuggino.runs import GrowingRun, ItemPlace, RecordedRun, Runs, RunState, working_process
 from cuggino.runs.words import sent_back_text
 from cuggino.storage import (
     Backlog,
@@ -37,7 +37,6 @@ from cuggino.storage import (
     list_journals,
     time_of,
 )
-from cuggino.storage.journal import JournalTail
 from cuggino.web.refs import RefReader, SlotRef
 
 BULK = OF_AGENTS
@@ -216,50 +215,31 @@ class Asked(NamedTuple):
     """The answers that it offers."""
 
 
-@dataclass(slots=True)
-class Followed:
-    """A journal that is being written, read as it grows."""
+class Live(NamedTuple):
+    """A run at work, as far as its journal is written."""
 
-    tail: JournalTail
-    activity: RunState = field(default_factory=RunState)
-    started: RunStarted | None = None
-    issue: str = ""
-    last: datetime | None = None
+    path: Path
+    activity: RunState
+    first: Entry
+    last: Entry
+
+    @property
+    def started(self) -> RunStarted:
+        assert isinstance(self.first.event, RunStarted)  # by `GrowingRun.read`
+        return self.first.event
+
+    @property
+    def item(self) -> str:
+        """The file of the item that it works on; "" without one."""
+        return item_name(self.started.item)
+
+    @property
+    def run_id(self) -> str:
+        return self.activity.run_id or self.path.stem
 
     @property
     def commits(self) -> int:
         return len(self.activity.commits)
-
-    @classmethod
-    def of(cls, path: Path) -> Followed:
-        """Return the unread journal at a path."""
-        return cls(tail=JournalTail(path, spared=BULK))
-
-    def read(self) -> None:
-        """Add the new entries.
-
-        Raises:
-            StorageError: a line is broken.
-        """
-        restarts = self.tail.restarts
-        while entries := self.tail.read():
-            if self.tail.restarts != restarts:
-                restarts = self.tail.restarts
-                self.activity, self.started = RunState(), None
-            for entry in entries:
-                self.add(entry)
-
-    def add(self, entry: Entry) -> None:
-        event = entry.event
-        match event:
-            case RunStarted():
-                self.started = event
-            case LoopSpecIssue(filename=filename):
-                self.issue = filename
-            case _:
-                pass
-        self.activity = self.activity.add(event, at=entry.at, stage=entry.stage)
-        self.last = entry.at
 
 
 K = TypeVar("K")
@@ -294,7 +274,7 @@ class BoardReader:
         self._refs = RefReader(workspace.root)
         self._titles: Kept[tuple[str, int, int], str] = Kept()
         self._digests: Kept[tuple[str, int, int], str] = Kept()
-        self._followed: Kept[Path, Followed] = Kept()
+        self._followed: Kept[Path, GrowingRun] = Kept()
         self._runs: Kept[tuple[Path, int, int], RecordedRun | str] = Kept()
         self._questions: Kept[tuple[Path, int, int], str] = Kept()
 
@@ -303,7 +283,7 @@ class BoardReader:
         if not self._workspace.root.is_dir():
             return Board(gone=True)
         problem = ""
-        live: list[Followed] = []
+        live: list[Live] = []
         recorded: list[RecordedRun] = []
         owner: LockOwner | None = None
         try:
@@ -321,7 +301,7 @@ class BoardReader:
         command = (owner.command or "cuggino") if owner else ""
         return replace(board, problem=problem, command=command)
 
-    def _board(self, live: list[Followed], recorded: list[RecordedRun], now: datetime) -> Board:
+    def _board(self, live: list[Live], recorded: list[RecordedRun], now: datetime) -> Board:
         watch = next((run for run in live if run.activity.kind == "watch"), None)
         slots = watch.activity if watch is not None and watch.activity.slots else None
         if slots is not None:
@@ -330,7 +310,7 @@ class BoardReader:
         refs = self._refs.read()
         candidates = {ref.item for ref in refs if ref.kind == "candidate"}
         of_item = {run.started.item: run for run in reversed(recorded) if run.started.item}
-        busy = {item_name(run.started.item) for run in live if run.started}
+        busy = {run.item for run in live}
         busy |= {run.activity.item for run in live if run.activity.item}
         if slots is not None:
             busy = {part.item for part in slots.at_work}
@@ -339,7 +319,7 @@ class BoardReader:
             for run in of_item.values()
             if run.resumable and run.started.item
         }
-        asking = {run.issue: item_name(run.started.item) for run in live if run.started}
+        asking = {run.activity.spec_issue_file or "": run.item for run in live}
         issues = self._workspace.issues()
         asking |= self._asked_by(recorded, issues)
         cards = [
@@ -348,7 +328,7 @@ class BoardReader:
         ]
         done = list(self._done_cards(of_item))
         titles = {card.name: card.title for card in cards}
-        lines = [*map(_live_line, live), *map(_run_line, recorded)]
+        lines = [*map(live_line, live), *map(_run_line, recorded)]
         day_ago = now - timedelta(days=1)
         lately = [line for line in lines if _end(line) > day_ago]
         midnight = now.astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
@@ -376,9 +356,9 @@ class BoardReader:
 
     def _journals(
         self, runs: Runs, owner: LockOwner | None
-    ) -> tuple[list[Followed], list[RecordedRun]]:
+    ) -> tuple[list[Live], list[RecordedRun]]:
         """Return the runs at work, and the others; newest first."""
-        live: list[Followed] = []
+        live: list[Live] = []
         others: list[RecordedRun] = []
         since = owner.since if owner else None
         for path in list_journals(self._workspace.journal):
@@ -388,11 +368,11 @@ class BoardReader:
                 continue
             # A file's time may be a little coarser than the clock's.
             if owner and (since is None or found.st_mtime >= since.timestamp() - 2):
-                followed = self._followed.get(path, partial(Followed.of, path))
+                growing = self._followed.get(path, partial(GrowingRun, path))
                 with suppress(StorageError):
-                    followed.read()
-                    if _is_at_work(followed, since):
-                        live.append(followed)
+                    run = Live(path, *growing.read())
+                    if _is_at_work(run.activity, since):
+                        live.append(run)
                         continue
             read = self._runs.get(
                 (path, found.st_size, found.st_mtime_ns),
@@ -432,7 +412,7 @@ class BoardReader:
         busy: set[str],
         unfinished: set[str],
         of_item: dict[str, RecordedRun],
-        live: list[Followed],
+        live: list[Live],
         slots: RunState | None,
         candidates: set[str],
         now: datetime,
@@ -452,9 +432,7 @@ class BoardReader:
         for name in (*landing, *(one for one in names if one not in landing)):
             part = watch.of_item(name)
             run = of_item.get(f"{name} {self._digest(folder, name)}")
-            at_work = next(
-                (one for one in live if one.started and item_name(one.started.item) == name), None
-            )
+            at_work = next((one for one in live if one.item == name), None)
             activity = at_work.activity if at_work else None
             asks = (run is not None and run.state == "spec_issue") or name in asking
             state: CardState = "working" if name in busy else "asking" if asks else "backlog"
@@ -551,10 +529,10 @@ def _issue_of(path: Path) -> str:
     return name
 
 
-def _is_at_work(followed: Followed, since: datetime | None) -> bool:
+def _is_at_work(activity: RunState, since: datetime | None) -> bool:
     """Return whether the process that holds the workspace works on this run."""
-    began = followed.activity.began
-    if followed.started is None or followed.activity.outcome or began is None:
+    began = activity.began
+    if activity.outcome or began is None:
         return False
     return since is None or began >= since - timedelta(seconds=2)
 
@@ -583,30 +561,30 @@ def _note_of(item: RunState) -> str:
     return sent_back_text(item.returns, item.return_reason) if item.returns else ""
 
 
-def _working(live: list[Followed], watch: Followed | None) -> Iterator[Working]:
+def _working(live: list[Live], watch: Live | None) -> Iterator[Working]:
     """Yield the runs at work; a watch is shown by the runs of its items, if any."""
     if watch is not None and (watch.activity.at_work or watch.activity.queue):
         yield from _in_slots(live, watch)
         return
     has_slots = watch is not None and watch.activity.slots
-    items = [run for run in live if run.started and run.started.item and not has_slots]
+    items = [run for run in live if run.item and not has_slots]
     for run in [*items, *(one for one in live if one not in items)]:
         if (run is watch and items) or (has_slots and run is not watch):
             continue
-        activity, title = run.activity, run_title(run)
+        activity, title = run.activity, title_of_run(run.started)
         if watch is not None and run is not watch and len(items) == 1:
             activity = watch.activity.with_item(run.activity)
         yield Working(
-            run_id=run.activity.run_id or run.tail.path.stem,
+            run_id=run.run_id,
             title=title,
             activity=activity,
             commits=run.commits,
         )
 
 
-def _in_slots(live: list[Followed], watch: Followed) -> Iterator[Working]:
+def _in_slots(live: list[Live], watch: Live) -> Iterator[Working]:
     """Yield the items in slots, in the order of the slots."""
-    runs = {item_name(run.started.item): run for run in reversed(live) if run.started}
+    runs = {run.item: run for run in reversed(live)}
     for part in watch.activity.at_work:
         run = runs.get(part.item)  # none while the slot is prepared
         joined = watch.activity.with_item(run.activity, part.item) if run else watch.activity
@@ -617,12 +595,6 @@ def _in_slots(live: list[Followed], watch: Followed) -> Iterator[Working]:
             commits=run.commits if run else 0,
             slot=part.slot,
         )
-
-
-def run_title(run: Followed) -> str:
-    """Return a short name for what a run is about."""
-    started = run.started
-    return title_of_run(started) if started else run.tail.path.stem[:8]
 
 
 def title_of_run(started: RunStarted) -> str:
@@ -649,7 +621,7 @@ def _waiting(
     asking: dict[str, str],
     titles: dict[str, str],
     cards: Iterable[Card],
-    live: Iterable[Followed],
+    live: Iterable[Live],
     slots: RunState | None,
 ) -> Iterator[Question]:
     """Yield the questions for a person, the most urgent first."""
@@ -658,7 +630,7 @@ def _waiting(
         if activity.login:
             yield Question(kind="login", name=activity.agent, title=activity.login)
         if activity.paused_since is not None and (activity.kind == "watch") is (slots is not None):
-            yield Question(kind="paused", name=activity.run_id, title=run_title(run))
+            yield Question(kind="paused", name=activity.run_id, title=title_of_run(run.started))
     for issue in issues:
         item, text = asking.get(issue.name, ""), text_or_problem(issue.path, _LONGEST_TEXT)
         yield Question(
@@ -691,21 +663,20 @@ def _last(recorded: Iterable[RecordedRun]) -> Ended | None:
     )
 
 
-def _live_line(run: Followed) -> RunLine:
+def live_line(run: Live) -> RunLine:
+    """Return the line of a run at work."""
     activity = run.activity
-    last = run.last or datetime.now(UTC)
-    began = activity.began or last
     return RunLine(
-        run_id=activity.run_id or run.tail.path.stem,
-        title=run_title(run),
+        run_id=run.run_id,
+        title=title_of_run(run.started),
         kind=activity.kind,
         state="running",
-        began=began,
-        seconds=activity.elapsed(last),
+        began=activity.began or run.last.at,
+        seconds=activity.elapsed(run.last.at),
         cost_usd=activity.cost_usd,
         cost_estimated=activity.cost_estimated,
         commits=run.commits,
-        item=item_name(run.started.item) if run.started else "",
+        item=run.item,
     )
 
 
