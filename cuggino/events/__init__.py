@@ -154,6 +154,7 @@ from cuggino.events.result import (
     KnownState,
     RunOutcome,
     RunResult,
+    exit_code_of,
     is_resumable,
     shown_state,
 )
@@ -453,6 +454,7 @@ __all__ = [
     "dump_event_bytes",
     "event_type",
     "event_types",
+    "exit_code_of",
     "is_command_output_event",
     "is_control_event",
     "is_deliver_event",

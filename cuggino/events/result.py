@@ -60,6 +60,11 @@ def shown_state(state: str, checked: bool | None) -> str:
     return "unchecked" if state == "approved" and checked is False else state
 
 
+def exit_code_of(state: EndState) -> int:
+    """Return the exit code of a run that has ended in this state."""
+    return 0 if state == "ended" else _EXIT_CODES[state]
+
+
 def is_resumable(state: KnownState) -> bool:
     """Return whether another process can resume a run in this state."""
     return state in _RESUMABLE

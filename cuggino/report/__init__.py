@@ -29,6 +29,7 @@ from cuggino.report.project import (
     load_report,
     report_run,
     slot_of,
+    watch_of,
     worker_of,
 )
 from cuggino.report.prose import diff, markdown
@@ -73,6 +74,7 @@ __all__ = [
     "stylesheet",
     "text_or_problem",
     "view",
+    "watch_of",
     "without_title",
     "worker_of",
     "zone_at",

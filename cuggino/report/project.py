@@ -85,7 +85,7 @@ def load_report(
     runs = Runs(folder)
     path = runs.path_of(run_id)
     if run_id is None:
-        path = _night_before(path) or _watch_of(path) or path
+        path = _night_before(path) or watch_of(path) or path
     found = runs.read(path)
     report = _report(folder, found)
     if report.kind != "watch":
@@ -110,7 +110,7 @@ def slot_of(journal: Path) -> Path | None:
     """
     origin = origin_of(journal)
     slot = origin.slot if origin is not None else 0
-    watch = _watch_of(journal) if slot else None
+    watch = watch_of(journal) if slot else None
     if watch is None:
         return None
     folder = None
@@ -128,7 +128,7 @@ def worker_of(journal: Path) -> str:
     Only the journal of its watch knows it.
     """
     origin = origin_of(journal)
-    watch = _watch_of(journal) if origin is not None and origin.slot else None
+    watch = watch_of(journal) if origin is not None and origin.slot else None
     if origin is None or watch is None:
         return ""
     item, worker = item_name(origin.item), ""
@@ -152,7 +152,7 @@ def _report(folder: Path, found: RecordedRun, *, most: int = MOST_KEPT) -> RunRe
     return replace(report, worker=worker_of(found.path), again=again)
 
 
-def _watch_of(path: Path) -> Path | None:
+def watch_of(path: Path) -> Path | None:
     """Return the journal of the watch that a run belongs to: the latest that began before it."""
     origin = origin_of(path)
     if origin is None or origin.item is None:

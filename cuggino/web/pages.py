@@ -23,6 +23,7 @@ from cuggino.report import (
     View,
     environment,
     view as view_of,
+    watch_of,
     without_title,
     worker_of,
     zone_at,
@@ -285,9 +286,11 @@ class RunFold:
         folder = self.place.workspace.journal
         if self.activity.kind != "watch":
             if self.first is not None and self.report.started.options.get("slot"):
-                self.watch = self.watch or _watch_before(folder, self.run_id)
+                journal = folder / f"{self.run_id}.jsonl"
+                if not self.watch and (watch := watch_of(journal)) is not None:
+                    self.watch = watch.stem
                 if not self._is_placed:
-                    self.worker = worker_of(folder / f"{self.run_id}.jsonl")
+                    self.worker = worker_of(journal)
                     self._is_placed = True
             return
         paths = list_journals(folder)[:_MOST_RUNS]
@@ -525,14 +528,6 @@ def message_page(site: Site | None, *, title: str, text: str) -> str:
 def first_item(report: RunReport) -> int:
     """Return the number of the first item of a watch that its page shows."""
     return max(len(report.watched) - _MOST_ITEMS, 0) + 1
-
-
-def _watch_before(folder: Path, run_id: str) -> str:
-    """Return the latest watch that began before a run."""
-    for path in list_journals(folder):
-        if path.stem < run_id and (origin := origin_of(path)) and origin.kind == "watch":
-            return path.stem
-    return ""
 
 
 def _item_of(path: Path) -> str:

@@ -155,7 +155,6 @@ class _Follower:
             self._controls = Controls(plain, verbosity=verbosity)
             yield self._controls
             return
-        # Loaded where it is needed: a pipe needs none of prompt_toolkit.
         has_keys = sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
         actions = KeyActions(
             press=lambda key: self._soon(lambda c: c.press(key, self._lane.now)),

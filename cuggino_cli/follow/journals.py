@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
 
 from reactivex import Observable, operators as ops
 
@@ -20,6 +19,7 @@ from cuggino.events import (
     RunEnded,
     RunResult,
     RunStarted,
+    exit_code_of,
     is_journal_event,
 )
 from cuggino.runs import (
@@ -45,20 +45,6 @@ from cuggino_cli.screen.terminal import Lines
 _STARTING = 5.0
 """Seconds in which a process begins its journal."""
 _PAUSE = 0.1
-_CODES: Mapping[str, int] = MappingProxyType(
-    {
-        "approved": 0,
-        "ended": 0,
-        "failed": 1,
-        "spec_issue": 10,
-        "max_iterations": 11,
-        "quota": 12,
-        "budget": 13,
-        "stalled": 14,
-        "interrupted": 130,
-    }
-)
-"""The exit codes of the states of a run that has ended."""
 
 
 def follow_journal(project: Path, run_id: str | None, output: OutputOptions) -> int:
@@ -192,7 +178,7 @@ class _Ending:
             return 1
         if self.state == "ended" and self._result is not None:
             return self._result.exit_code
-        return _CODES[self.state]
+        return exit_code_of(self.state)
 
 
 def _current(project: Path) -> Path:

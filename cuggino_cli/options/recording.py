@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, cast
 
 import click
 
-if TYPE_CHECKING:
-    _Type = click.ParamType[float]
-else:
-    _Type = click.ParamType
-
-Command = TypeVar("Command", bound=Callable[..., Any])
+from cuggino_cli.options.supervision import Command, FloatType, with_options
 
 AT_ONCE = "max"
 
 
-class Speed(_Type):
+class Speed(FloatType):
     """A replay speed; `max`, without pauses, is 0."""
 
     name = "speed"
@@ -49,8 +43,13 @@ def recording_options(command: Command) -> Command:
     def collected(*, record: str | None, speed: float | None, **kwargs: Any) -> Any:
         return command(recording={"record": record, "speed": speed}, **kwargs)
 
-    decorated: Any = collected
-    for option in (
+    return with_options(
+        cast("Command", collected),
+        click.option(
+            "--record",
+            metavar="FILE",
+            help="Record all sessions of agents to a new file, for --agent replay:FILE.",
+        ),
         click.option(
             "--speed",
             type=Speed(),
@@ -58,12 +57,4 @@ def recording_options(command: Command) -> Command:
             help=f"With --agent replay:FILE: 1 is as recorded, 10 ten times as fast, {AT_ONCE}, "
             "the default, without pauses.",
         ),
-        click.option(
-            "--record",
-            metavar="FILE",
-            help="Record all sessions of agents to a new file, for --agent replay:FILE.",
-        ),
-    ):
-        decorated = option(decorated)
-    added: Command = decorated
-    return added
+    )

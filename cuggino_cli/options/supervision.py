@@ -19,9 +19,9 @@ from cuggino.sandbox import home_of, probe
 from cuggino_cli.options.project import project_folder
 
 if TYPE_CHECKING:
-    _Type = click.ParamType[float]
+    FloatType = click.ParamType[float]
 else:
-    _Type = click.ParamType
+    FloatType = click.ParamType
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -38,7 +38,7 @@ CODING_ROLES: tuple[Role, ...] = ("planning", "implementing", "reviewing")
 """The roles of the coding loop."""
 
 
-class Duration(_Type):
+class Duration(FloatType):
     """A duration such as `8h`, `1h30m`, `90m` or `45s`, in seconds."""
 
     name = "duration"
@@ -53,7 +53,7 @@ class Duration(_Type):
             self.fail(f"{error}.", param, ctx)
 
 
-class Dollars(_Type):
+class Dollars(FloatType):
     """An amount of US dollars, above 0."""
 
     name = "dollars"
