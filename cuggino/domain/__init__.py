@@ -26,9 +26,7 @@ from cuggino.domain.clock import (
     parse_window,
 )
 from cuggino.domain.deliverable_tools import (
-    LISTED_BY_DEFAULT,
     TOOL_SERVER,
-    TOOLS,
     TOOLS_OF,
     DeliverableChange,
     ToolAnswer,
@@ -38,10 +36,8 @@ from cuggino.domain.deliverable_tools import (
     tool_named,
 )
 from cuggino.domain.deliverables import (
-    DELIVERABLE_STATUSES,
     Deliverable,
     Deliverables,
-    DeliverableStatus,
     Verification,
 )
 from cuggino.domain.fallback import (
@@ -83,7 +79,6 @@ from cuggino.domain.money import HasCost, cost_of, money
 from cuggino.domain.prices import (
     TOKEN_WEIGHTS,
     Pricing,
-    Rates,
     TokenCount,
     count_tokens,
     load_prices,
@@ -91,7 +86,6 @@ from cuggino.domain.prices import (
 )
 from cuggino.domain.progress import ProgressWatch
 from cuggino.domain.project_paths import (
-    PathChange,
     PathState,
     is_cache,
     is_test_file,
@@ -110,7 +104,6 @@ from cuggino.domain.quota_plan import (
 from cuggino.domain.ready import ReadyOrder, ready_order
 from cuggino.domain.repetition import PollingWatch, RepetitionWatch
 from cuggino.domain.review_ledger import (
-    Judgment,
     LedgerEntry,
     NamedFiles,
     ReviewLedger,
@@ -120,8 +113,6 @@ from cuggino.domain.review_ledger import (
 from cuggino.domain.schedule import Duration, Schedule, parse_duration, parse_every
 from cuggino.domain.slot_limit import SlotLimit, is_overload
 from cuggino.domain.spending import (
-    PRICE_HINT,
-    SESSION_BEGINS,
     Budget,
     BudgetLevel,
     Spending,
@@ -151,20 +142,15 @@ from cuggino.domain.zone_names import local_zone
 __all__ = [
     "APPROVE",
     "BLOCKED",
-    "DELIVERABLE_STATUSES",
     "FEWEST_RUNS",
     "FORECAST_RUNS",
     "IN_PROGRESS",
-    "LISTED_BY_DEFAULT",
     "LONGEST_FOREIGN",
     "MOST_JOBS",
     "PARTIAL",
-    "PRICE_HINT",
     "QUOTA_SCHEDULE",
     "REJECT",
-    "SESSION_BEGINS",
     "TOKEN_WEIGHTS",
-    "TOOLS",
     "TOOLS_OF",
     "TOOL_SERVER",
     "AgentCooldown",
@@ -177,7 +163,6 @@ __all__ = [
     "DeliverProgress",
     "Deliverable",
     "DeliverableChange",
-    "DeliverableStatus",
     "Deliverables",
     "Due",
     "Duration",
@@ -187,21 +172,18 @@ __all__ = [
     "Job",
     "JobFacts",
     "Jobs",
-    "Judgment",
     "LandingQueue",
     "LedgerEntry",
     "NamedAgent",
     "NamedFiles",
     "Overage",
     "PastRun",
-    "PathChange",
     "PathState",
     "PollingWatch",
     "Pricing",
     "ProgressWatch",
     "QuotaPlan",
     "QuotaWindows",
-    "Rates",
     "ReadyOrder",
     "RepetitionWatch",
     "ReviewLedger",

@@ -7,24 +7,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import NamedTuple
 
+from cuggino import events as ev
 from cuggino.config import Occasion
 from cuggino.errors import CugginoError, error_outcome
-from cuggino.events import (
-    BudgetWarning,
-    Event,
-    LoopSpecIssue,
-    PersonAnswers,
-    QuotaWaiting,
-    RateLimited,
-    RunOutcome,
-    RunResult,
-    WaitingStarted,
-    WatchItemCompleted,
-    WatchItemParked,
-    WatchItemRetry,
-    WatchSpecIssueWaiting,
-    shown_state,
-)
 from cuggino.notify.night import Night
 from cuggino.runs.words import words
 
@@ -47,7 +32,7 @@ _ENDS: Mapping[str, str] = {
     "blocked": "Everything left is blocked",
     "interrupted": "Interrupted",
 }
-_OCCASIONS: Mapping[RunOutcome, Occasion] = {
+_OCCASIONS: Mapping[ev.RunOutcome, Occasion] = {
     "spec_issue": "spec_issue",
     "quota": "quota",
     "budget": "budget",
@@ -65,40 +50,40 @@ class Message(NamedTuple):
     body: str
 
 
-def message_for(event: Event, night: Night | None = None) -> Message | None:
+def message_for(event: ev.Event, night: Night | None = None) -> Message | None:
     """Return the message about an event within a run, or None for most of them.
 
     Its title is the sentence of the event, with the title of the item instead of its file name.
     """
     night = night or Night()
     match event:
-        case WatchSpecIssueWaiting():
+        case ev.WatchSpecIssueWaiting():
             asked = [*(question.title for question in night.state.questions), _ANSWER]
             return _sentence(event, "spec_issue", *asked, "Until then nothing goes on.")
-        case LoopSpecIssue(item=str(item)):
+        case ev.LoopSpecIssue(item=str(item)):
             asked = [f"Item: {night.state.title_of(item)}", _ANSWER]
             return _sentence(event, "spec_issue", *asked, "The other items go on.")
-        case WaitingStarted(until=PersonAnswers(approves=str(kind))) if kind:
+        case ev.WaitingStarted(until=ev.PersonAnswers(approves=str(kind))) if kind:
             return _sentence(event, "spec_issue")
-        case WaitingStarted(until=PersonAnswers(question=question)):
+        case ev.WaitingStarted(until=ev.PersonAnswers(question=question)):
             return _sentence(event, "spec_issue", question, _ANSWER)
-        case WatchItemRetry(login=True):
+        case ev.WatchItemRetry(login=True):
             return _sentence(event, "login")
-        case WatchItemCompleted(filename=name):
+        case ev.WatchItemCompleted(filename=name):
             return _sentence(event, "item", names=(name, night.state.title_of(name)))
-        case WatchItemParked(filename=name):
+        case ev.WatchItemParked(filename=name):
             where = "It is in .cuggino/parked/ now."
             return _sentence(event, "parked", where, names=(name, night.state.title_of(name)))
-        case RateLimited(overage=True) | RateLimited(status="rejected") | QuotaWaiting():
+        case ev.RateLimited(overage=True) | ev.RateLimited(status="rejected") | ev.QuotaWaiting():
             return _sentence(event, "quota")
-        case BudgetWarning():
+        case ev.BudgetWarning():
             return _sentence(event, "budget")
         case _:
             return None
 
 
 def _sentence(
-    event: Event, occasion: Occasion, *advice: str, names: tuple[str, str] = ("", "")
+    event: ev.Event, occasion: Occasion, *advice: str, names: tuple[str, str] = ("", "")
 ) -> Message:
     """Return the sentence of the event as a title; all of it is in the body if that is cut."""
     spoken = words(event)
@@ -108,12 +93,12 @@ def _sentence(
     return _message(occasion, title, "\n".join([*([] if is_whole else [text]), *advice]))
 
 
-def limit_of(event: RateLimited | QuotaWaiting) -> tuple[str, datetime | None]:
+def limit_of(event: ev.RateLimited | ev.QuotaWaiting) -> tuple[str, datetime | None]:
     """Return what events about the same limit have in common."""
     match event:
-        case RateLimited(overage=True):
+        case ev.RateLimited(overage=True):
             kind = "overage"
-        case QuotaWaiting(planned=True):
+        case ev.QuotaWaiting(planned=True):
             kind = "planned"
         case _:
             kind = "limit"
@@ -128,7 +113,7 @@ def night_message(night: Night, now: datetime, *, ended: bool) -> Message:
     return _message("end", f"{title}: {night.counts()}", body)
 
 
-def result_message(result: RunResult, night: Night, now: datetime, *, subject: str) -> Message:
+def result_message(result: ev.RunResult, night: Night, now: datetime, *, subject: str) -> Message:
     """Return the message about the result of a run."""
     return _end(result.outcome, result.message, night, now, subject=subject)
 
@@ -144,14 +129,16 @@ def error_message(error: Exception, night: Night, now: datetime, *, subject: str
     return _end(outcome, reason, night, now, subject=subject)
 
 
-def _end(outcome: RunOutcome, reason: str, night: Night, now: datetime, *, subject: str) -> Message:
+def _end(
+    outcome: ev.RunOutcome, reason: str, night: Night, now: datetime, *, subject: str
+) -> Message:
     occasions: set[Occasion] = {"end"}
     if outcome not in ("approved", "planned"):
         occasions.add("failed")
     if outcome in _OCCASIONS:
         occasions.add(_OCCASIONS[outcome])
     subject = night.counts() if night.state.kind == "watch" else subject
-    end = _ENDS[shown_state(outcome, night.state.checked)]
+    end = _ENDS[ev.shown_state(outcome, night.state.checked)]
     title = f"{end}: {subject}" if subject else end
     body = "\n".join(filter(None, [reason, *night.facts(now)]))
     return Message(frozenset(occasions), title, body)

@@ -9,16 +9,8 @@ from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
+from cuggino import events as ev
 from cuggino.domain import item_name, title_of
-from cuggino.events import (
-    ClusterWorker,
-    DeliverExit,
-    Forecast,
-    JobsCounted,
-    QuotaUsed,
-    RunResumed,
-    Usage,
-)
 from cuggino.report.cutting import NOTHING, Cut
 from cuggino.runs.state import (
     Delivery,
@@ -42,7 +34,7 @@ class Spent(NamedTuple):
     at: datetime
     cost_usd: float | None
     """US dollars; None until any are known."""
-    usage: Usage
+    usage: ev.Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,7 +229,7 @@ class RoleSpent:
     seconds: float = 0.0
     cost_usd: float | None = None
     cost_estimated: bool = False
-    usage: Usage | None = None
+    usage: ev.Usage | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,7 +261,7 @@ class SlotsReport:
     kept: tuple[KeptWork, ...] = ()
     delayed: str = ""
     """The reason why the user's branch does not follow the trunk now."""
-    workers: tuple[ClusterWorker, ...] | None = None
+    workers: tuple[ev.ClusterWorker, ...] | None = None
     """The workers of the cluster as seen last; None without one."""
     lost: tuple[str, ...] = ()
     """The workers that left the cluster, or were lost with an attempt."""
@@ -338,7 +330,7 @@ class RunReport:
     start: datetime
     end: datetime
     """The time of the last entry, or now for a run in progress."""
-    totals: RunResumed
+    totals: ev.RunResumed
     """The totals of all processes: iterations, tasks, cost, duration, ..."""
     items: int = 0
     """Backlog items completed, in a watch."""
@@ -361,14 +353,14 @@ class RunReport:
     """The slots of a watch; None if it works in the project itself."""
     jobs: tuple[Job, ...] = ()
     """The jobs that the plan/build loop verified."""
-    counted: JobsCounted | None = None
+    counted: ev.JobsCounted | None = None
     """The latest counts of jobs; None for the other loops."""
     plans: tuple[Plan, ...] = ()
     roles: tuple[RoleSpent, ...] = ()
     """By cost, the highest first."""
-    windows: tuple[QuotaUsed, ...] = ()
+    windows: tuple[ev.QuotaUsed, ...] = ()
     """The usage windows of the agents' accounts at the end, as reported last."""
-    forecast: Forecast | None = None
+    forecast: ev.Forecast | None = None
     """The usual duration and cost; of a watch, those of an item."""
     decisions: tuple[Decision, ...] = ()
     """The decisions that wait for a person, the most urgent first."""
@@ -395,7 +387,7 @@ class RunReport:
         return text
 
     @property
-    def reason(self) -> DeliverExit | None:
+    def reason(self) -> ev.DeliverExit | None:
         """The reason that the deliver loop ended; None in progress and for other loops."""
         return self.processes[-1].reason if self.processes else None
 

@@ -7,16 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from cuggino.events import (
-    AgentMessage,
-    GuardDenied,
-    Steered,
-    SystemMessage,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    UserMessage,
-)
+from cuggino import events as ev
 from cuggino.report.cutting import Cut, cut
 from cuggino.report.model import Row, RowKind, Transcript
 from cuggino.report.titles import shown_input
@@ -157,7 +148,7 @@ class Transcripts:
 
     def _add(self, stage: _Stage, entry: Entry) -> int | None:
         match entry.event:
-            case ToolCall(name=name, input=value, id=call):
+            case ev.ToolCall(name=name, input=value, id=call):
                 shown = shown_input(value, folder=self._folder, slot=self._slot, most=self._payload)
                 row = Row(
                     n=stage.count + 1,
@@ -173,9 +164,9 @@ class Transcripts:
                 if call:
                     stage.waiting[call] = row.n
                 return row.n
-            case ToolResult(name=call, output=output, is_error=is_error):
+            case ev.ToolResult(name=call, output=output, is_error=is_error):
                 return self._answer(stage, entry, call, cut(output, self._payload), is_error)
-            case GuardDenied(tool_use_id=call, reason=reason):
+            case ev.GuardDenied(tool_use_id=call, reason=reason):
                 known = stage.find(stage.waiting.get(call, 0)) if call in stage.waiting else None
                 if known is not None:
                     stage.put(replace(known, denied=reason[:2000]))
@@ -235,17 +226,17 @@ class Transcripts:
 
 def _said(event: object) -> tuple[RowKind, str] | None:
     match event:
-        case AgentMessage(text=text, parent_tool_use_id=None):
+        case ev.AgentMessage(text=text, parent_tool_use_id=None):
             return "agent", text
-        case AgentMessage(text=text):
+        case ev.AgentMessage(text=text):
             return "subagent", text
-        case Thinking(text=text):
+        case ev.Thinking(text=text):
             return "thinking", text
-        case UserMessage(text=text):
+        case ev.UserMessage(text=text):
             return "user", text
-        case Steered(text=text):
+        case ev.Steered(text=text):
             return "steered", text
-        case SystemMessage(text=text):
+        case ev.SystemMessage(text=text):
             return "system", text
         case _:
             return None

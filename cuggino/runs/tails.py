@@ -10,17 +10,9 @@ from datetime import datetime, timedelta
 from heapq import heapify, heappop, heappush
 from pathlib import Path
 
+from cuggino import events as ev
 from cuggino.domain import item_name
 from cuggino.errors import StorageError
-from cuggino.events import (
-    LoopTerminalEvent,
-    RunEnded,
-    RunStarted,
-    SessionEnded,
-    Steered,
-    SupervisionEvent,
-    UsageUpdate,
-)
 from cuggino.storage import LockOwner, Workspace
 from cuggino.storage.journal import Entry, JournalTail, iter_entries, last_entry, list_journals
 
@@ -28,7 +20,7 @@ _ITEM = "item"
 """The stage of a watch whose entries are in the journals of its items, too."""
 _SLOTS = "slots"
 """The stage of a watch with several slots, which holds what lands, too."""
-_RECORDED = (SupervisionEvent, SessionEnded, Steered, UsageUpdate, LoopTerminalEvent)
+_RECORDED = (ev.SupervisionEvent, ev.SessionEnded, ev.Steered, ev.UsageUpdate, ev.LoopTerminalEvent)
 """Events from the runs of items that the journal of a watch also records."""
 _COARSE = timedelta(seconds=2)
 """Maximum lag of a file's time behind the clock."""
@@ -50,7 +42,7 @@ class RunTail:
 
     def __init__(self, path: Path, *, items: bool = True, spared: Collection[str] = ()) -> None:
         self.path = path
-        self.ended: RunEnded | None = None
+        self.ended: ev.RunEnded | None = None
         """The end of the last process, if all its entries were read."""
         self.last: datetime | None = None
         """The time of the last entry of the journal itself."""
@@ -114,7 +106,7 @@ class RunTail:
         """Note an entry; return whether it belongs to the watch and is in no other journal."""
         if source is self._own:
             self.last = entry.at
-            self.ended = entry.event if isinstance(entry.event, RunEnded) else None
+            self.ended = entry.event if isinstance(entry.event, ev.RunEnded) else None
             return self._began is None or not self._is_of_item(entry)
         if self._began is not None and entry.at < self._began:
             return False
@@ -125,7 +117,7 @@ class RunTail:
         """Look for items from now on, if this is a watch."""
         if not self._with_items:
             return
-        if isinstance(first.event, RunStarted) and first.event.kind == "watch":
+        if isinstance(first.event, ev.RunStarted) and first.event.kind == "watch":
             self._began = first.at
             slots = first.event.options.get("slots")
             self._has_slots = isinstance(slots, int) and slots > 1
@@ -156,7 +148,7 @@ class RunTail:
                     self._items[path] = self._source_of(path, found)
 
     def _source_of(self, path: Path, first: Entry) -> _Source | None:
-        if isinstance(first.event, RunStarted) and (item := item_name(first.event.item)):
+        if isinstance(first.event, ev.RunStarted) and (item := item_name(first.event.item)):
             tail = JournalTail(path, spared=self._spared)
             return _Source(tail, item if self._has_slots else None)
         return None
@@ -206,10 +198,10 @@ def live_journals(workspace: Workspace, owner: LockOwner) -> list[Path]:
             if path.stat().st_mtime < since:
                 continue
             last = last_entry(path)
-            if last is None or isinstance(last.event, RunEnded):
+            if last is None or isinstance(last.event, ev.RunEnded):
                 continue
             if (first := first_entry(path)) is not None:
-                assert isinstance(first.event, RunStarted)
+                assert isinstance(first.event, ev.RunStarted)
                 found.append((first.event.kind != "watch", path))
     return [path for _, path in sorted(found, key=lambda one: one[0])]
 

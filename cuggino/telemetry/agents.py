@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from cuggino.events import (
-    AgentMessage,
-    GuardDenied,
-    LlmAgentEvent,
-    SessionEnded,
-    ToolCall,
-    ToolResult,
-    Usage,
-    UsageUpdate,
-)
+from cuggino import events as ev
 from cuggino.telemetry.kit import Attributes, Kit
 from cuggino.telemetry.metrics import all_input
 from cuggino.telemetry.settings import AgentIdentity
@@ -56,31 +47,31 @@ class SessionSpan:
         self.cost_usd: float | None = None
         """US dollars so far, if they are known."""
         self.cost_estimated = False
-        self._usage: Usage | None = None
+        self._usage: ev.Usage | None = None
         self._message = ""
 
-    def add(self, event: LlmAgentEvent, at: int) -> None:
+    def add(self, event: ev.LlmAgentEvent, at: int) -> None:
         """Add an event of the session that is not its end."""
         match event:
-            case ToolCall():
+            case ev.ToolCall():
                 self._begin_tool(event, at)
-            case ToolResult(name=call, output=output, is_error=is_error):
+            case ev.ToolResult(name=call, output=output, is_error=is_error):
                 if (tool := self._tools.pop(call, None)) is not None:
                     if self._kit.content is not None:
                         tool.set_attribute("gen_ai.tool.call.result", self._kit.content(output))
                     self._kit.end(tool, at, "tool_error" if is_error else "")
-            case GuardDenied(tool_use_id=call):
+            case ev.GuardDenied(tool_use_id=call):
                 if (tool := self._tools.get(call)) is not None:
                     tool.set_attribute("cuggino.guard.denied", True)
-            case UsageUpdate(usage=usage):
+            case ev.UsageUpdate(usage=usage):
                 self._usage = usage
                 self._pay(event)
-            case AgentMessage(text=text, parent_tool_use_id=None):
+            case ev.AgentMessage(text=text, parent_tool_use_id=None):
                 self._message = text
             case _:
                 pass
 
-    def end(self, at: int, ended: SessionEnded | None, error: str = "") -> None:
+    def end(self, at: int, ended: ev.SessionEnded | None, error: str = "") -> None:
         """End the session; without `SessionEnded` it was cut off, for the reason `error`."""
         for tool in self._tools.values():
             self._kit.end(tool, at, "unanswered")
@@ -109,13 +100,13 @@ class SessionSpan:
             usage=self._usage,
         )
 
-    def _pay(self, event: UsageUpdate | SessionEnded) -> None:
+    def _pay(self, event: ev.UsageUpdate | ev.SessionEnded) -> None:
         if event.cost_usd is not None:
             self.cost_usd, self.cost_estimated = event.cost_usd, event.cost_estimated
         if event.model is not None:
             self._note("gen_ai.response.model", event.model)
 
-    def _begin_tool(self, call: ToolCall, at: int) -> None:
+    def _begin_tool(self, call: ev.ToolCall, at: int) -> None:
         name = plain(call.name)
         attributes: Attributes = {
             "gen_ai.operation.name": "execute_tool",
@@ -150,7 +141,7 @@ def identity(agent: AgentIdentity) -> Attributes:
     return attributes
 
 
-def tokens(usage: Usage) -> Attributes:
+def tokens(usage: ev.Usage) -> Attributes:
     """Return the tokens of a session as attributes."""
     return {
         "gen_ai.usage.input_tokens": all_input(usage),

@@ -20,19 +20,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
+from cuggino import events as ev
 from cuggino.config import load_config
 from cuggino.domain import item_name, options_of
 from cuggino.errors import ConfigError, CugginoError, FileChanged, StorageError
-from cuggino.events import (
-    CommitPerformed,
-    CommitSeen,
-    ContinueAsked,
-    ControlEvent,
-    PauseAsked,
-    SkipAsked,
-    SteerAsked,
-    StopAsked,
-)
 from cuggino.files import state_folder
 from cuggino.report import Diffs, commit_diffs, slot_of
 from cuggino.runs import RecordedRun, Runs, working_process
@@ -203,20 +194,20 @@ def control(workspace: Workspace, values: Values) -> None:
     """
     item = values.get("item") or None
     text = values.get("text", "").strip()
-    command: ControlEvent
+    command: ev.ControlEvent
     match values.get("do"):
         case "pause":
-            command = PauseAsked()
+            command = ev.PauseAsked()
         case "continue":
-            command = ContinueAsked()
+            command = ev.ContinueAsked()
         case "stop":
-            command = StopAsked()
+            command = ev.StopAsked()
         case "stop-now":
-            command = StopAsked(now=True)
+            command = ev.StopAsked(now=True)
         case "skip":
-            command = SkipAsked(item=item)
+            command = ev.SkipAsked(item=item)
         case "steer":
-            command = SteerAsked(text=text, item=item)
+            command = ev.SteerAsked(text=text, item=item)
         case _:
             raise ConfigError("no such action")
     command_at_work(workspace)
@@ -250,9 +241,9 @@ def commit_message(workspace: Workspace, run_id: str, wanted: str) -> str:
     path = next((one for one in list_journals(workspace.journal) if one.stem == run_id), None)
     for entry in iter_entries(path, only=("CommitPerformed", "CommitSeen")) if path else ():
         match entry.event:
-            case CommitPerformed(commit_hash=known, message=message) if known == wanted:
+            case ev.CommitPerformed(commit_hash=known, message=message) if known == wanted:
                 return message
-            case CommitSeen(commit_hash=known, subject=subject) if known == wanted:
+            case ev.CommitSeen(commit_hash=known, subject=subject) if known == wanted:
                 return subject
             case _:
                 pass

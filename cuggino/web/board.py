@@ -161,8 +161,6 @@ class Board:
     working: tuple[Working, ...] = ()
     watch: RunState | None = None
     """The watch at work, if it has several slots."""
-    watch_id: str = ""
-    """Its run."""
     command: str = ""
     """The command that holds the workspace, such as `cuggino watch`; "" if none does."""
     waiting: tuple[Question, ...] = ()
@@ -338,7 +336,6 @@ class BoardReader:
         return Board(
             working=working,
             watch=slots,
-            watch_id=slots.run_id if slots else "",
             waiting=tuple(dict.fromkeys(_waiting(issues, asking, titles, cards, live, slots))),
             cards=(*cards, *done[:_MOST_DONE]),
             done=len(done),

@@ -9,19 +9,8 @@ from pathlib import Path
 
 from reactivex import Observable, operators as ops
 
-from cuggino import run
+from cuggino import events as ev, run
 from cuggino.errors import RunNotFound
-from cuggino.events import (
-    DeliverEnded,
-    EndState,
-    Event,
-    PlanBuildEnded,
-    RunEnded,
-    RunResult,
-    RunStarted,
-    exit_code_of,
-    is_journal_event,
-)
 from cuggino.runs import (
     RecordedRun,
     Runs,
@@ -92,9 +81,9 @@ def print_recorded(
     `kind` is called at the first event (`RunStarted`), `read` at the end; None prints no end.
     """
     lines = plain_lines(output.color)
-    last: Event | None = None
+    last: ev.Event | None = None
 
-    def note(event: Event) -> None:
+    def note(event: ev.Event) -> None:
         nonlocal last
         last = event
 
@@ -106,11 +95,11 @@ def print_recorded(
 
 def printed(
     entries: Observable[TimedEvent], controls: Controls, *, project: Path, kind: Callable[[], str]
-) -> Observable[Event]:
+) -> Observable[ev.Event]:
     """Print each event as the command of the run did, then emit it; see `print_recorded`."""
     at = datetime.now(UTC)
 
-    def note(timed: TimedEvent) -> Event:
+    def note(timed: TimedEvent) -> ev.Event:
         nonlocal at
         at = timed.at
         return timed.event
@@ -124,10 +113,10 @@ def printed(
     return entries.pipe(ops.map(note), ops.filter(_is_shown), shown)
 
 
-def _conclude(lines: Lines, recorded: RecordedRun, last: Event | None) -> None:
+def _conclude(lines: Lines, recorded: RecordedRun, last: ev.Event | None) -> None:
     """Print the error and the summary; of a loop that sums up in its last event only the hint."""
     hint = resume_hint(recorded)
-    if isinstance(last, DeliverEnded | PlanBuildEnded):
+    if isinstance(last, ev.DeliverEnded | ev.PlanBuildEnded):
         if hint:
             lines.print([Fragment("plain", "\n"), Fragment("heading", f"Next: {hint}")])
         return
@@ -141,7 +130,7 @@ def _conclude(lines: Lines, recorded: RecordedRun, last: Event | None) -> None:
     lines.print(summary_fragments(state, duration_s=recorded.totals.duration, hint=hint))
 
 
-def _event(entry: Entry) -> Event:
+def _event(entry: Entry) -> ev.Event:
     return entry.event
 
 
@@ -150,25 +139,25 @@ def timed(entry: Entry) -> TimedEvent:
     return TimedEvent(entry.at, entry.event)
 
 
-def _is_shown(event: Event) -> bool:
-    return not is_journal_event(event)
+def _is_shown(event: ev.Event) -> bool:
+    return not ev.is_journal_event(event)
 
 
 class _Ending:
     """How a followed run ended, as far as its entries say."""
 
     def __init__(self) -> None:
-        self.state: EndState | None = None
+        self.state: ev.EndState | None = None
         """None if it was killed."""
         self.kind = "run"
-        self._result: RunResult | None = None
+        self._result: ev.RunResult | None = None
 
     def add(self, entry: Entry) -> None:
         event = entry.event
-        self.state = event.state if isinstance(event, RunEnded) else None
-        if isinstance(event, RunStarted):
+        self.state = event.state if isinstance(event, ev.RunEnded) else None
+        if isinstance(event, ev.RunStarted):
             self.kind = event.kind
-        if isinstance(event, RunResult):
+        if isinstance(event, ev.RunResult):
             self._result = event
 
     @property
@@ -178,7 +167,7 @@ class _Ending:
             return 1
         if self.state == "ended" and self._result is not None:
             return self._result.exit_code
-        return exit_code_of(self.state)
+        return ev.exit_code_of(self.state)
 
 
 def _current(project: Path) -> Path:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias, assert_never
 
+from cuggino import events as ev
 from cuggino.config import LogLevel
 from cuggino.errors import (
     AgentFailed,
@@ -19,14 +20,6 @@ from cuggino.errors import (
     LoopError,
     NotLoggedIn,
     QuotaExceeded,
-)
-from cuggino.events import (
-    DeliverEnded,
-    DeliverInstruction,
-    Event,
-    PlanBuildEnded,
-    RunOutcome,
-    RunResult,
 )
 from cuggino.git import BranchRefused
 from cuggino.prompts import PromptNotFound
@@ -50,7 +43,7 @@ class Ending:
 
     begun: bool
     """True if the run has emitted anything."""
-    result: RunResult | None
+    result: ev.RunResult | None
     """The last event, when it is a result."""
     error: BaseException | None
     """The error of the run, or the exception raised by a signal."""
@@ -105,7 +98,7 @@ class View:
         self._has_git = any((place / ".git").exists() for place in (project, *project.parents))
         return RunStatus(project=str(project))
 
-    def add(self, event: Event) -> None:
+    def add(self, event: ev.Event) -> None:
         self._run = self._run.add(event, at=datetime.now(UTC))
 
     def conclude(self, lines: Lines, ending: Ending) -> None:
@@ -128,7 +121,7 @@ class View:
         return ending.exit_code
 
 
-def _outcome(error: BaseException) -> RunOutcome:
+def _outcome(error: BaseException) -> ev.RunOutcome:
     """Return how a run ended that has no result, by its error."""
     if not isinstance(error, Exception) or isinstance(error, Interrupted):
         return "interrupted"
@@ -154,7 +147,7 @@ class _ResumableView(View):
         self.stamps = not self.compat
         self.quietly = self.quietly or self.output.quiet
 
-    def add(self, event: Event) -> None:
+    def add(self, event: ev.Event) -> None:
         """Count nothing."""
 
     def conclude(self, lines: Lines, ending: Ending) -> None:
@@ -181,7 +174,7 @@ class DeliverView(_ResumableView):
     """Autonoe's (AUT-243)."""
     kind: Kind = "deliver"
     opening: Iterable[str] = ()
-    instruction: Callable[[DeliverInstruction], str] | None = None
+    instruction: Callable[[ev.DeliverInstruction], str] | None = None
     """Return the instruction of a session; if given, everything sent and received is printed."""
 
     def __post_init__(self) -> None:
@@ -201,12 +194,12 @@ class DeliverView(_ResumableView):
 
     def exit_code(self, ending: Ending) -> int:
         """Return the exit code, with `compat` that of Autonoe."""
-        if self.compat and isinstance(ending.result, DeliverEnded):
+        if self.compat and isinstance(ending.result, ev.DeliverEnded):
             return autonoe_code(ending.result)
         return ending.exit_code
 
 
-def autonoe_code(end: DeliverEnded) -> int:
+def autonoe_code(end: ev.DeliverEnded) -> int:
     """Return Autonoe's exit code, which is 0 or 1 (AUT-244)."""
     return 0 if end.outcome in ("approved", "interrupted", "max_iterations") else 1
 
@@ -224,7 +217,7 @@ class PlanBuildView(_ResumableView):
 
     def exit_code(self, ending: Ending) -> int:
         """Return the exit code, with `compat` that of Lopen."""
-        if self.compat and isinstance(ending.result, PlanBuildEnded):
+        if self.compat and isinstance(ending.result, ev.PlanBuildEnded):
             return lopen_code(ending.result, ending.error)
         return ending.exit_code
 
@@ -239,7 +232,7 @@ _AUTHENTICATION, _NETWORK, _AGENT, _CONFIGURATION = 3, 4, 5, 6
 """Lopen's own exit codes, beside 0, 1 for general failures, and 2 for wrong usage (LOP-007)."""
 
 
-def lopen_code(end: PlanBuildEnded, error: BaseException | None = None) -> int:
+def lopen_code(end: ev.PlanBuildEnded, error: BaseException | None = None) -> int:
     """Return Lopen's exit code for the end of a run."""
     match end.reason:
         case "complete" | "planned" | "interrupted":

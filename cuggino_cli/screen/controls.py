@@ -7,22 +7,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
+from cuggino import events as ev
 from cuggino.errors import CugginoError
-from cuggino.events import (
-    ContinueAsked,
-    ControlEvent,
-    Event,
-    MessageDelta,
-    PauseAsked,
-    PingEvent,
-    SteerAsked,
-    StopAsked,
-)
 from cuggino_cli.screen.fragments import Verbosity
 from cuggino_cli.screen.status import Keys, RunStatus
 from cuggino_cli.screen.terminal import Lines
 
-Send: TypeAlias = "Callable[[ControlEvent], object]"
+Send: TypeAlias = "Callable[[ev.ControlEvent], object]"
 """Give a command to the run."""
 
 _NOTE_S = 5.0
@@ -44,7 +35,7 @@ class Controls:
         *,
         verbosity: Verbosity,
         send: Send | None = None,
-        opening: Event | None = None,
+        opening: ev.Event | None = None,
         has_keys: bool = False,
     ) -> None:
         self.lines = lines
@@ -63,13 +54,13 @@ class Controls:
         self._status = replace(status, activity=activity.beginning(at), seen=at)
         self._show()
 
-    def add(self, event: Event, at: datetime) -> None:
+    def add(self, event: ev.Event, at: datetime) -> None:
         """Follow an event; `show` shows what it changed."""
         status = self._status
-        if status is None or isinstance(event, MessageDelta | PingEvent):
+        if status is None or isinstance(event, ev.MessageDelta | ev.PingEvent):
             return
         status = status.add(event, at=at)
-        if status.note and isinstance(event, ControlEvent):
+        if status.note and isinstance(event, ev.ControlEvent):
             status = replace(status, note="")  # the event reports it
         self._status = status
 
@@ -91,11 +82,11 @@ class Controls:
         elif status is None:
             return
         elif key == "q":
-            self._ask(StopAsked(), "Stops after this stage", at)
+            self._ask(ev.StopAsked(), "Stops after this stage", at)
         elif key == "p" and status.activity.state in ("pausing", "paused"):
-            self._ask(ContinueAsked(), "Goes on", at)
+            self._ask(ev.ContinueAsked(), "Goes on", at)
         elif key == "p":
-            self._ask(PauseAsked(), "Pauses after this stage", at)
+            self._ask(ev.PauseAsked(), "Pauses after this stage", at)
 
     def steer(self, text: str, at: datetime) -> None:
         """Give an agent a message; with several slots, it begins with the slot."""
@@ -104,14 +95,16 @@ class Controls:
         item = next((one for one in items if first.rstrip(":") == str(one.slot)), None)
         if item is not None and rest.strip():
             said = rest.strip()
-            self._ask(SteerAsked(text=said, item=item.item), f"Told slot {item.slot}: {said}", at)
+            self._ask(
+                ev.SteerAsked(text=said, item=item.item), f"Told slot {item.slot}: {said}", at
+            )
         elif len(items) > 1:
             self._note(f"Begin with the slot: `{items[0].slot} {text}`", at)
         else:
             name = items[0].item if items else None
-            self._ask(SteerAsked(text=text, item=name), f"Told: {text}", at)
+            self._ask(ev.SteerAsked(text=text, item=name), f"Told: {text}", at)
 
-    def _ask(self, command: ControlEvent, note: str, at: datetime) -> None:
+    def _ask(self, command: ev.ControlEvent, note: str, at: datetime) -> None:
         if self._send is None:
             return
         try:

@@ -5,12 +5,10 @@ for entry in read_journal(path).entries:
 state = state.add(entry.event, at=entry.at, stage=entry.stage)
 """
 
-from cuggino.runs.state.delivery import DeliverableCourse, DeliveredSession, Delivery, StatusChange
+from cuggino.runs.state.delivery import DeliverableCourse, DeliveredSession, Delivery
 from cuggino.runs.state.run import RunState
-from cuggino.runs.state.stages import Stages
 from cuggino.runs.state.steps import LASTING
 from cuggino.runs.state.values import (
-    Ending,
     ItemEnd,
     ItemPlace,
     ItemState,
@@ -30,14 +28,13 @@ from cuggino.runs.state.values import (
     WatchedItem,
     later,
 )
-from cuggino.runs.state.watched import Watched, Work, delay_text
+from cuggino.runs.state.watched import Watched, delay_text
 
 __all__ = [
     "LASTING",
     "DeliverableCourse",
     "DeliveredSession",
     "Delivery",
-    "Ending",
     "ItemEnd",
     "ItemPlace",
     "ItemState",
@@ -53,13 +50,10 @@ __all__ = [
     "SlotUse",
     "StageKind",
     "StageTry",
-    "Stages",
     "StateWord",
-    "StatusChange",
     "Wait",
     "Watched",
     "WatchedItem",
-    "Work",
     "delay_text",
     "later",
 ]

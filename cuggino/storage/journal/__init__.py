@@ -18,8 +18,6 @@ from cuggino.storage.journal.outcomes import (
     finished_stages,
 )
 from cuggino.storage.journal.reader import (
-    SUFFIX,
-    VERSION,
     Entries,
     Entry,
     JournalFile,
@@ -32,19 +30,16 @@ from cuggino.storage.journal.reader import (
 )
 from cuggino.storage.journal.skimming import skim
 from cuggino.storage.journal.tail import JournalTail
-from cuggino.storage.journal.writer import Journal, JournalFold
+from cuggino.storage.journal.writer import Journal
 
 __all__ = [
     "EVENT_LIMIT",
-    "SUFFIX",
-    "VERSION",
     "Entries",
     "Entry",
     "FinishedStage",
     "Journal",
     "JournalDigest",
     "JournalFile",
-    "JournalFold",
     "JournalTail",
     "Line",
     "RunOrigin",
