@@ -14,17 +14,7 @@ from reactivex import Observable, abc, concat, operators as ops, timer
 from reactivex.disposable import CompositeDisposable, Disposable, SerialDisposable
 from wakepy import keep
 
-from cuggino.events import (
-    PauseEnded,
-    RunPaused,
-    WatchAuditEnded,
-    WatchAuditFailed,
-    WatchAuditInterrupted,
-    WatchAuditStarted,
-    WatchBacklogWaiting,
-    WatchProcessingItem,
-    WatchSpecIssueWaiting,
-)
+from cuggino import events as ev
 
 T = TypeVar("T")
 
@@ -36,16 +26,16 @@ JOIN_LIMIT = 1.0
 """Seconds that a disposal waits for the request to the system."""
 
 _RESTS = (
-    RunPaused,
-    WatchAuditEnded,
-    WatchAuditFailed,
-    WatchAuditInterrupted,
-    WatchBacklogWaiting,
-    WatchSpecIssueWaiting,
+    ev.RunPaused,
+    ev.WatchAuditEnded,
+    ev.WatchAuditFailed,
+    ev.WatchAuditInterrupted,
+    ev.WatchBacklogWaiting,
+    ev.WatchSpecIssueWaiting,
 )
 """The events after which nothing happens until a person acts; a pause with a time ends itself."""
 
-_WORKS = (PauseEnded, WatchAuditStarted, WatchProcessingItem)
+_WORKS = (ev.PauseEnded, ev.WatchAuditStarted, ev.WatchProcessingItem)
 """The events after which a loop works again."""
 
 
@@ -117,7 +107,7 @@ def keeping_awake(
                 held.disposable = Disposable()
 
             def on_next(item: T) -> None:
-                if isinstance(item, _WORKS) or (isinstance(item, RunPaused) and item.until):
+                if isinstance(item, _WORKS) or (isinstance(item, ev.RunPaused) and item.until):
                     work()
                 elif isinstance(item, _RESTS):
                     rest()

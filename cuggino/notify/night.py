@@ -10,15 +10,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from cuggino import events as ev
 from cuggino.domain import RunCommit, money
-from cuggino.events import (
-    CheckCommandOutput,
-    CheckCommandStarted,
-    CommitPerformed,
-    Event,
-    PingEvent,
-    WatchLanded,
-)
 from cuggino.runs import ItemEnd, RunState
 from cuggino.runs.words import often
 
@@ -51,9 +44,9 @@ class Night:
     proofs: Mapping[str, Proof] = field(default_factory=dict)
     """The proof of each item, by its file; of a run without one, by ""."""
 
-    def add(self, event: Event, at: datetime) -> Night:
+    def add(self, event: ev.Event, at: datetime) -> Night:
         """Return the night after one more event."""
-        if isinstance(event, PingEvent):
+        if isinstance(event, ev.PingEvent):
             return self
         proofs = _proven(self.proofs, event, event.item or self.state.item)
         state = self.state.add(event, at=at)
@@ -176,16 +169,16 @@ class Night:
         ]
 
 
-def _proven(proofs: Mapping[str, Proof], event: Event, item: str) -> Mapping[str, Proof]:
+def _proven(proofs: Mapping[str, Proof], event: ev.Event, item: str) -> Mapping[str, Proof]:
     known = proofs.get(item, Proof())
     match event:
-        case CommitPerformed(commit_hash=commit):
+        case ev.CommitPerformed(commit_hash=commit):
             known = known._replace(commit=commit)
-        case WatchLanded(filename=name, commit=commit, nothing=False):
+        case ev.WatchLanded(filename=name, commit=commit, nothing=False):
             item, known = name, proofs.get(name, Proof())._replace(commit=commit)
-        case CheckCommandStarted(command=command):
+        case ev.CheckCommandStarted(command=command):
             known = known._replace(running=command)
-        case CheckCommandOutput(exit_code=code):
+        case ev.CheckCommandOutput(exit_code=code):
             known = known._replace(check=known.running if code == 0 else "", running="")
         case _:
             return proofs

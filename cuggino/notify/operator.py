@@ -9,16 +9,9 @@ from typing import Any, TypeVar
 from reactivex import Observable, abc, never, operators as ops, timer
 from reactivex.disposable import CompositeDisposable, Disposable, SerialDisposable
 
+from cuggino import events as ev
 from cuggino.config import USUAL, Occasion
 from cuggino.errors import CugginoError, Interrupted
-from cuggino.events import (
-    Event,
-    NotificationFailed,
-    QuotaWaiting,
-    RateLimited,
-    RunResult,
-    WatchBacklogWaiting,
-)
 from cuggino.notify.messages import (
     Message,
     error_message,
@@ -145,7 +138,7 @@ class _Calls:
         if self._held is not None:
             self._held.append(lambda: self._observer.on_next(event))
             return
-        if isinstance(event, RunResult) and self._night.state.kind != "watch":
+        if isinstance(event, ev.RunResult) and self._night.state.kind != "watch":
             self._add(event)
             message = None
             if event.outcome != "interrupted":
@@ -199,12 +192,12 @@ class _Calls:
 
     # -- the messages
 
-    def _add(self, event: Event) -> None:
+    def _add(self, event: ev.Event) -> None:
         if self._disposed:
             return
         now = self._lane.now
         before, self._night = self._night, self._night.add(event, now)
-        if isinstance(event, WatchBacklogWaiting) and not event.proposals:
+        if isinstance(event, ev.WatchBacklogWaiting) and not event.proposals:
             if self._night.has_items:
                 self._queue(night_message(self._night, now, ended=True))
             self._night = self._night.next()
@@ -217,7 +210,7 @@ class _Calls:
         message = message_for(event, self._night)
         if message is None:
             return
-        if isinstance(event, RateLimited | QuotaWaiting):
+        if isinstance(event, ev.RateLimited | ev.QuotaWaiting):
             limit = limit_of(event)
             if limit in self._limits:  # the wait that follows, too
                 return
@@ -273,7 +266,7 @@ class _Calls:
             self._failed = True
             words = error.message if isinstance(error, CugginoError) else str(error)
             words = self._mask(words) or type(error).__name__
-            self._observer.on_next(NotificationFailed(message=words))
+            self._observer.on_next(ev.NotificationFailed(message=words))
         self._go_on()
 
     def _go_on(self) -> None:

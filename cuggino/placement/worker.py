@@ -15,24 +15,9 @@ from filelock import FileLock, Timeout
 from reactivex import Observable, never
 from reactivex.subject import Subject
 
+from cuggino import events as ev
 from cuggino.domain import item_name
 from cuggino.errors import CugginoError, ProcessError
-from cuggino.events import (
-    BudgetWarning,
-    ContinueAsked,
-    ControlEvent,
-    ControlIgnored,
-    Event,
-    MessageDelta,
-    PauseAsked,
-    QuotaUsed,
-    QuotaWaiting,
-    RateLimited,
-    SteerAsked,
-    StopAsked,
-    WatchCandidate,
-    WatchEvent,
-)
 from cuggino.files import remove, storing
 from cuggino.git import Git
 from cuggino.loops import Commands, Control, Interruption, Returned, Services, Work, attempt
@@ -63,8 +48,8 @@ from cuggino.stages.slots import (
 from cuggino.storage import Workspace
 
 _OF_CLIENT = (
-    BudgetWarning,
-    *(ContinueAsked, ControlIgnored, PauseAsked, SteerAsked, StopAsked),
+    ev.BudgetWarning,
+    *(ev.ContinueAsked, ev.ControlIgnored, ev.PauseAsked, ev.SteerAsked, ev.StopAsked),
 )
 """Events that the client emits itself, for all attempts."""
 _PLACED = f"{PLACED}/"
@@ -197,9 +182,9 @@ class _RemoteAttempt:
         interruption = Interruption()
         control = Control(interruption, here, item=self._name)
 
-        def hear(text: str) -> Iterator[ControlEvent]:
+        def hear(text: str) -> Iterator[ev.ControlEvent]:
             match decode(text):
-                case ControlEvent() as command:
+                case ev.ControlEvent() as command:
                     yield command
                 case Limits(limits, windows):
                     close_gates(services.gate, services.agent, limits, here.now)
@@ -207,12 +192,12 @@ class _RemoteAttempt:
                 case _:
                     pass
 
-        def say(event: WatchEvent) -> Iterator[str]:
-            if not isinstance(event, MessageDelta):
+        def say(event: ev.WatchEvent) -> Iterator[str]:
+            if not isinstance(event, ev.MessageDelta):
                 yield from map(encode, growth.news())
             yield from (encode(said) for said in self._said(event, services, here.now))
 
-        commands: Observable[ControlEvent] = self._orders.pipe(mapcat(hear))
+        commands: Observable[ev.ControlEvent] = self._orders.pipe(mapcat(hear))
         beside = alongside(self._fresh)
         working = control.watched(self._attempt(desk, services, control, growth))
         try:
@@ -224,10 +209,10 @@ class _RemoteAttempt:
             raise
         yield from self._ended(desk, growth)
 
-    def _said(self, event: Event, services: Services, now: datetime) -> Iterator[Said]:
+    def _said(self, event: ev.Event, services: Services, now: datetime) -> Iterator[Said]:
         if not isinstance(event, _OF_CLIENT):
             yield event
-        if isinstance(event, QuotaUsed | QuotaWaiting | RateLimited):
+        if isinstance(event, ev.QuotaUsed | ev.QuotaWaiting | ev.RateLimited):
             yield from self._limits_met(services, now)
 
     def _limits_met(self, services: Services, now: datetime) -> Iterator[Limits]:
@@ -240,7 +225,7 @@ class _RemoteAttempt:
 
     def _attempt(
         self, desk: _Desk, services: Services, control: Control, growth: Growth
-    ) -> Observable[WatchEvent]:
+    ) -> Observable[ev.WatchEvent]:
         given = self._given
         options = given.loop_options(desk.project)
         returned = None
@@ -255,7 +240,7 @@ class _RemoteAttempt:
             control=control,
         )
 
-        def publish(slot: Slot, **made: Any) -> Observable[WatchEvent]:
+        def publish(slot: Slot, **made: Any) -> Observable[ev.WatchEvent]:
             return flow(partial(self._published, desk, growth, publish_candidate(slot, **made)))
 
         prepare = partial(prepare_slot, specs=options.specs_path)
@@ -285,12 +270,12 @@ class _RemoteAttempt:
         yield from emit(*map(encode, growth.news()))
 
     def _published(
-        self, desk: _Desk, growth: Growth, published: Observable[WatchEvent]
+        self, desk: _Desk, growth: Growth, published: Observable[ev.WatchEvent]
     ) -> Flow[None]:
-        made: list[WatchCandidate] = []
+        made: list[ev.WatchCandidate] = []
 
-        def note(event: Event) -> Iterator[Event]:
-            if isinstance(event, WatchCandidate):
+        def note(event: ev.Event) -> Iterator[ev.Event]:
+            if isinstance(event, ev.WatchCandidate):
                 made.append(event)
             else:
                 yield event
