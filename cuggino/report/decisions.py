@@ -11,7 +11,8 @@ from cuggino import domain
 from cuggino.errors import StorageError
 from cuggino.report.cutting import cut
 from cuggino.report.model import Decision, RunReport
-from cuggino.storage import Backlog, Issue, Workspace, read_start, time_of
+from cuggino.runs import short_ids
+from cuggino.storage import Backlog, Workspace, read_start, time_of
 
 _LONGEST: Final = 8_000
 
@@ -20,6 +21,7 @@ def decisions_of(folder: Path, watch: RunReport, runs: Sequence[RunReport]) -> l
     """Return the decisions that wait for a person: spec issues, parked items, then findings."""
     workspace = Workspace(folder)
     found = workspace.issues()
+    short = short_ids(issue.path.stem for issue in found)
     issues = [
         Decision(
             kind="spec issue" if issue.kind == "spec-issue" else "finding",
@@ -29,7 +31,7 @@ def decisions_of(folder: Path, watch: RunReport, runs: Sequence[RunReport]) -> l
             ),
             path=_relative(issue.path, folder),
             item=_item_of_issue(issue.name, runs),
-            command=f"cuggino issues {_VERBS[issue.kind]} {_short(issue, found)}",
+            command=f"cuggino issues {_VERBS[issue.kind]} {short[issue.path.stem]}",
             is_new=_began(issue.name) >= watch.start,
         )
         for issue in found
@@ -57,14 +59,6 @@ _VERBS = {"spec-issue": "answer", "tbd": "show"}
 
 def _new_first(decisions: Sequence[Decision]) -> list[Decision]:
     return sorted(decisions, key=lambda one: not one.is_new)
-
-
-def _short(issue: Issue, others: Sequence[Issue]) -> str:
-    """Return the shortest unique prefix of an issue's name."""
-    name = issue.path.stem
-    taken = [other.name for other in others if other.name != issue.name]
-    short = (name[:size] for size in range(min(8, len(name)), len(name)))
-    return next((one for one in short if not any(n.startswith(one) for n in taken)), name)
 
 
 def without_title(text: str, title: str) -> str:

@@ -27,6 +27,7 @@ from cuggino.runs.listing import (
     Runs,
     UnreadableRun,
     resume_command,
+    short_ids,
     working_process,
 )
 from cuggino.runs.pace import Pace, read_pace
@@ -112,6 +113,7 @@ __all__ = [
     "run_details_json",
     "run_json",
     "run_stats",
+    "short_ids",
     "stats_json",
     "status_json",
     "title_of",

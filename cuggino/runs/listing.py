@@ -6,7 +6,7 @@ import fcntl
 import functools
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -145,7 +145,7 @@ class Runs:
         self._folder = workspace.journal
         self._paths = list_journals(workspace.journal)
         self._worker = working_process(workspace)
-        self._short = _short_ids([path.stem for path in self._paths])
+        self._short = short_ids([path.stem for path in self._paths])
 
     def all(self) -> Iterator[RecordedRun | UnreadableRun]:
         """Yield every run, newest first."""
@@ -215,9 +215,9 @@ class Runs:
         return "running" if live else "killed"
 
 
-def _short_ids(ids: list[str]) -> dict[str, str]:
+def short_ids(ids: Iterable[str]) -> dict[str, str]:
     """Map each id to its shortest unique prefix of at least eight characters."""
-    names = sorted(ids)
+    names = sorted({*ids})
     neighbors = zip(names, ["", *names], [*names[1:], ""], strict=False)
     return {
         name: name[: max(_SHORTEST_ID, *(_common(name, other) + 1 for other in others))]

@@ -7,6 +7,7 @@ import click
 from cuggino import run
 from cuggino.config import Config, load_config
 from cuggino.errors import ConfigError
+from cuggino.runs import short_ids
 from cuggino.sandbox import views_of
 from cuggino.stages import GitSnapshots, Snapshot
 from cuggino.storage import Workspace
@@ -14,9 +15,6 @@ from cuggino_cli.follow.output import write_json
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.naming import one_line
 from cuggino_cli.options.project import project_folder
-
-_SHORTEST = 8
-"""Characters of a shortened id."""
 
 
 @click.command(
@@ -36,7 +34,7 @@ def command(as_json: bool) -> int:
     all that are tracked or not ignored. Those of ended runs are removed after snapshotDays.
     """
     snapshots = run(snapshots_here().all()) or []
-    names = short_names(snapshots)
+    names = short_ids(snapshot.run for snapshot in snapshots)
     for snapshot in snapshots:
         if as_json:
             write_json(_as_json(snapshot))
@@ -56,22 +54,6 @@ def snapshots_here() -> GitSnapshots:
         config = Config()
     limit = round(config.snapshot_max_file * 1e6)
     return GitSnapshots(folder, Workspace(folder).snapshots, max_file=limit, views=views_of(config))
-
-
-def short_names(snapshots: list[Snapshot]) -> dict[str, str]:
-    """Return the shortest unique beginning of each run's id."""
-    runs = {snapshot.run for snapshot in snapshots}
-    return {
-        run: next(
-            (
-                run[:length]
-                for length in range(_SHORTEST, len(run))
-                if sum(other.startswith(run[:length]) for other in runs) == 1
-            ),
-            run,
-        )
-        for run in runs
-    }
 
 
 def line_of(snapshot: Snapshot, names: dict[str, str]) -> str:

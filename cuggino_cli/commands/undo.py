@@ -5,9 +5,10 @@ from __future__ import annotations
 import click
 
 from cuggino import run
+from cuggino.runs import short_ids
 from cuggino.stages import Undone, UndoPlan, find_snapshot, undo_plan, undo_stage
 from cuggino.storage import Workspace
-from cuggino_cli.commands.snapshots import line_of, short_names, snapshots_here
+from cuggino_cli.commands.snapshots import line_of, snapshots_here
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.completing import run_ids
 from cuggino_cli.options.naming import one_line
@@ -47,7 +48,7 @@ def command(name: str | None, yes: bool) -> int:
     with workspace.lock(command="cuggino undo"):
         plan = run(undo_plan(snapshots, snapshot))
         assert plan is not None
-        _show(plan, line_of(snapshot, short_names(listed)))
+        _show(plan, line_of(snapshot, short_ids(one.run for one in listed)))
         if not plan.changes:
             return 0
         if not yes and not _confirmed(len(plan.changes)):
