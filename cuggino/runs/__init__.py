@@ -44,6 +44,7 @@ from cuggino.runs.state import (
     StageTry,
     StateWord,
     Wait,
+    with_state,
 )
 from cuggino.runs.stats import RunStats, StatsGroup, StatsRow, run_stats, stats_json
 from cuggino.runs.status import (
@@ -122,5 +123,6 @@ __all__ = [
     "waiting_runs",
     "window_text",
     "windows_json",
+    "with_state",
     "working_process",
 ]

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from cuggino import events as ev
-from cuggino.runs import RunningTool, RunState, Wait, tool_target
+from cuggino.operators import StateRef
+from cuggino.runs import RunningTool, RunState, Wait, tool_target, with_state
+from cuggino.testing import Marbles
 
 START = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
 
@@ -567,3 +569,14 @@ def test_the_usual_end_of_an_item_with_its_own_journal() -> None:
     watch = after(started(kind="watch"), OF_ITEMS, ITEM)
     run = after(started(), ev.PlanningStart(iteration=1))
     assert at(62) == watch.with_item(run).usual_end
+
+
+def test_a_state_is_published() -> None:
+    """Each event is in the state before it is passed on, at the time of the scheduler."""
+    t = Marbles(a=ev.PlanningStart(iteration=1), b=ev.AgentMessage(text="I read"))
+    state = StateRef(RunState())
+    seen: list[tuple[str, str]] = []
+    state.changes.subscribe(lambda run: seen.append((run.role, run.words)))
+    t.check(t.cold("-a-b|").pipe(with_state(state)), "-a-b|")
+    assert [("", ""), ("planning", ""), ("planning", "I read")] == seen
+    assert t.at(1) == state.value.stage_began

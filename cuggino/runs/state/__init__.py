@@ -6,6 +6,7 @@ state = state.add(entry.event, at=entry.at, stage=entry.stage)
 """
 
 from cuggino.runs.state.delivery import DeliverableCourse, DeliveredSession, Delivery
+from cuggino.runs.state.publishing import with_state
 from cuggino.runs.state.run import RunState
 from cuggino.runs.state.steps import LASTING
 from cuggino.runs.state.values import (
@@ -56,4 +57,5 @@ __all__ = [
     "WatchedItem",
     "delay_text",
     "later",
+    "with_state",
 ]
