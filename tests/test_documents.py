@@ -68,10 +68,10 @@ def test_loop_reads_only_its_own_keys(command: str, loop: str) -> None:
 
 @pytest.mark.real_agent
 def test_picture_shows_the_demo() -> None:
-    """The picture shows the current output of the demo."""
+    """The picture shows the current output of the demo, wrapped by the length of a path or not."""
     shown = words((ROOT / PICTURE).read_text(encoding="utf-8"))
-    recorded = record_demo()
-    assert ["$ cuggino demo", *lines_to_compare(recorded)] == shown
+    recorded = ["$ cuggino demo", *lines_to_compare(record_demo())]
+    assert " ".join(recorded).split() == " ".join(shown).split()
 
 
 @pytest.mark.real_agent

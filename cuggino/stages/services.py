@@ -87,6 +87,13 @@ class Services:
     ci: Ci = field(default_factory=NoCi)
     """The CI that agents wait for."""
 
+    def own_files(self, cwd: Path) -> tuple[str, ...]:
+        """Return the files of the agent's programs below a folder, relative to it."""
+        folder, files = cwd.resolve(), (path.resolve() for path in self.agent.own_files)
+        return tuple(
+            path.relative_to(folder).as_posix() for path in files if folder in path.parents
+        )
+
     def project_state(
         self, cwd: Path, *, exclude: tuple[Path, ...], plan: Path | None = None
     ) -> Observable[str]:

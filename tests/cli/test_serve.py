@@ -19,6 +19,7 @@ import pytest
 
 from cuggino.errors import BudgetExceeded, ConfigError, CugginoError
 from cuggino.storage import served_page
+from cuggino.web.names import run_name
 from cuggino_cli.main import main
 from cuggino_cli.options.serving import beside_page, serve_option
 from cuggino_cli.screen import console
@@ -232,7 +233,7 @@ def test_watch_serves_its_page(ready: Path) -> None:
         journals = ready / ".cuggino" / "journal"
         assert eventually(lambda: len(list(journals.glob("*.jsonl"))) == 1, LIMIT)
         (journal,) = journals.glob("*.jsonl")
-        assert eventually(lambda: journal.stem in browser.get(clean).text, LIMIT)
+        assert eventually(lambda: run_name(journal.stem, "watch") in browser.get(clean).text, LIMIT)
         process.send_signal(signal.SIGINT)
         assert 130 == process.wait(LIMIT)
         with pytest.raises(httpx.ConnectError):

@@ -92,7 +92,7 @@ def same(text: str) -> str:
     text = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "ID", text)
     text = re.sub(r"^\d\d:\d\d:\d\d ", "AT ", text)
     text = re.sub(r"\b[0-9a-f]{7}\b", "HASH", text)
-    return re.sub(r"\b\d+(m \d+)?s\b", "TIME", text).strip()
+    return re.sub(r"\b\d+(m \d+)? ?s\b", "TIME", text).strip()
 
 
 def lines_to_compare(lines: Sequence[Line]) -> list[str]:

@@ -76,13 +76,13 @@ class Reviewed(TypedDict):
     """The files that changed since the review before; None if they are unknown."""
 
 
-def _looked(work: Work, before: Reviewed | None) -> Observable[Reviewed]:
+def _looked(work: Work, before: Reviewed | None, own: Sequence[str]) -> Observable[Reviewed]:
     def run() -> Flow[None]:
         changed: list[str] | None = None
         if before is not None and before["state"] is not None:
             found = yield from ask(work.changed(before["state"]))
             if found is not None and found["tree"] is not None:
-                changed = sorted({*found.get("changed", ()), *found.get("added", ())})
+                changed = sorted({*found.get("changed", ()), *found.get("added", ())} - {*own})
         yield from emit(Reviewed(state=(yield from ask(work.state())), changed=changed))
 
     return flow(run)
@@ -145,10 +145,13 @@ class Convergence:
             message=f"{described(found, 'agents')}, also after a new plan",
         )
 
-    def review(self, work: Work) -> Flow[str]:
-        """Look at what changed since the latest review; return the section for the next one."""
+    def review(self, work: Work, own: Sequence[str]) -> Flow[str]:
+        """Look at what changed since the latest review; return the section for the next one.
+
+        `own` are files of the agent's programs, and no work.
+        """
         before = self._seen
-        self._seen = yield from ask(_looked(work, before), name="review-files")
+        self._seen = yield from ask(_looked(work, before, own), name="review-files")
         return earlier_reviews_section(self._ledger, before, self._seen)
 
     def judged(self, n: int, review: str, workspace: Workspace) -> Flow[Approved | RequestChanges]:

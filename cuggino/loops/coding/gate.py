@@ -508,7 +508,7 @@ class Gate:
 
     def _apart(self) -> tuple[str, ...]:
         """Return the paths that are no work: files of cuggino and of the agents' programs."""
-        return (WORKSPACE_FOLDER, *map(str, self._services.agent.own_files))
+        return (WORKSPACE_FOLDER, *self._services.own_files(self._options.cwd))
 
     def _specifications(self) -> Observable[dict[str, str] | None]:
         options = self._options

@@ -342,7 +342,9 @@ class CodingRun(Story):
         yield from emit(ReviewingStart(iteration=n))
         changed = yield from self._gate.changed(n)
         yield from ask(act(self._session.clear_review), name="clear-review")
-        earlier = yield from self._convergence.review(self._services.work)
+        earlier = yield from self._convergence.review(
+            self._services.work, self._services.own_files(self._options.cwd)
+        )
         check = yield from self._gate.check_before_review(n, changed)
         turn = yield from self._turn("reviewing")
         stage = partial(
