@@ -213,9 +213,10 @@ PLANNED = SCENARIO[SCENARIO.index("[[planning]]", 10) :]
 
 
 @pytest.mark.real_agent
+@pytest.mark.parametrize("name", ["telegram", "ntfy"])
 @pytest.mark.parametrize(("option", "approved"), [(0, True), (1, False)])
 def test_a_run_waits_for_an_approval(
-    option: int, approved: bool, shop: Path, server: ChatServer
+    name: str, option: int, approved: bool, shop: Path, server: ChatServer
 ) -> None:
     """The plan reaches the phone with two buttons; the press decides, and no session waits."""
     (shop / "scenario.toml").write_text(PLANNED.replace("cp .specs/decisions.md", "date >"))
@@ -226,7 +227,7 @@ def test_a_run_waits_for_an_approval(
 
     phone = threading.Thread(target=person)
     phone.start()
-    config = parse_config(settings(server, "telegram", approve=["plan"], maxIterations=1))
+    config = parse_config(settings(server, name, approve=["plan"], maxIterations=1))
     runtime = Runtime.live(cwd=shop, config=config, agent=ScriptedAgent(shop / "scenario.toml"))
     events: list[ev.Event] = []
     cuggino.run(runtime.run(focus="the invoice"), events.append)

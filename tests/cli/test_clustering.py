@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,22 @@ def test_refused(
     assert message in error
     assert "Traceback" not in error
     assert [] == list(tmp_path.iterdir())
+
+
+def test_approvals_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody can be asked on a cluster: one sentence and exit code 2, before it is looked for."""
+    monkeypatch.chdir(tmp_path)
+    settings = {"agent": "scripted:a.toml", "approve": ["plan"], "checkCommand": "true"}
+    (tmp_path / ".cuggino.json").write_text(json.dumps(settings))
+    (tmp_path / "a.toml").write_text("repeat = true\n")
+    subprocess.run(["git", "init", "-q"], check=True)
+    assert 2 == main(["watch", "--cluster", "tcp://127.0.0.1:1"])
+    assert [
+        "cuggino: a watch on a cluster cannot wait for approvals",
+        '  remove "approve", or work in slots of this machine',
+    ] == capsys.readouterr().err.splitlines()[-2:]
 
 
 def test_check_needs_a_cluster(

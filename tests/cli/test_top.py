@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.events import PauseAsked, SteerAsked, StopAsked
+from cuggino.events import PauseAsked, SteerAsked, StopAsked, WaitingEnded
 from cuggino_cli.main import main
 from tests.cli.commanded import Commanded
 from tests.git_project import isolate_git
@@ -203,6 +203,26 @@ def test_a_question_is_read_and_answered(run: Commanded, top: Top) -> None:
     assert [] == run.workspace.issues()
     top.type("\x1b")
     top.sees("1 at work", "PROJECT", without="waits for you")
+
+
+def test_a_plan_is_approved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that waits for the approval of its plan goes on after one key."""
+    isolate_git(monkeypatch, tmp_path)
+    run = Commanded(tmp_path, approve=["plan"])
+    top = Top(tmp_path)
+    try:
+        run.start(*FOCUS)
+        run.let("planning", "implementing", "reviewing")
+        top.sees("Approve the plan?")
+        top.type("j\r")
+        top.sees("## Task 1: the page")
+        top.type("y")
+        assert 0 == run.ends()[0]
+        (ended,) = (one for one in run.events() if isinstance(one, WaitingEnded))
+        assert ("happened", "Approve") == (ended.outcome, ended.answer.splitlines()[0])
+    finally:
+        top.close()
+        run.close()
 
 
 @pytest.mark.parametrize(
