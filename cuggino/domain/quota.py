@@ -133,6 +133,9 @@ _PARTS = tuple(
     for part in (
         r"(?P<epoch>\d{13}|\d{10})(?:\.\d{1,9})?(?!\d)",
         r"(?P<year>\d{4})[-/](?P<month>\d{1,2})[-/](?P<day>\d{1,2})(?!\d)T?",
+        # 11/30/2026 and 30/11/2026; which of 10/7/2026 is the month depends on the country
+        r"(?P<month>0?[1-9]|1[0-2])/(?P<day>1[3-9]|2\d|3[01])/(?P<year>\d{4})(?!\d)",
+        r"(?P<day>1[3-9]|2\d|3[01])/(?P<month>0?[1-9]|1[0-2])/(?P<year>\d{4})(?!\d)",
         rf"{_MONTH}\s*(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?!\d|:|\s*[ap]\.?m\b){_YEAR}",
         rf"(?P<day>\d{{1,2}})(?:st|nd|rd|th|º|\.)?\s+(?:(?:of|de)\s+)?{_MONTH}{_YEAR}",
         r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})(?![\d:])",
@@ -157,17 +160,39 @@ _PARTS = tuple(
 )
 """The parts of a reset's time, in any order."""
 _NUMBERS = {
-    name: number
-    for number, name in enumerate(
-        ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"), 1
-    )
+    "half an": 0.5,
+    "half a": 0.5,
+    "a couple of": 2.0,
+    "an": 1.0,
+    "a": 1.0,
+    "one": 1.0,
+    "two": 2.0,
+    "three": 3.0,
+    "four": 4.0,
+    "five": 5.0,
+    "six": 6.0,
+    "seven": 7.0,
+    "eight": 8.0,
+    "nine": 9.0,
+    "ten": 10.0,
+    "eleven": 11.0,
+    "twelve": 12.0,
+    "fifteen": 15.0,
+    "twenty": 20.0,
+    "thirty": 30.0,
 }
+_WORDS = "|".join(_NUMBERS).replace(" ", r"\s+")
 _UNIT = re.compile(
-    rf"[\s,]*(?:and\s+)?(?P<number>\d{{1,9}}(?:\.\d{{1,6}})?|an?\b|(?:{'|'.join(_NUMBERS)})\b)\s*"
+    r"[\s,]*(?:and\s+)?"
+    rf"(?P<number>\d{{1,9}}(?:\.\d{{1,6}})?|(?:{_WORDS})\b)"
+    r"(?P<more>\s+and\s+a\s+half\b)?\s*"
     r"(?P<unit>ms|milliseconds?"
-    r"|s(?:ec(?:ond)?s?)?|m(?:in(?:ute)?s?)?|h(?:(?:ou)?rs?)?|d(?:ays?)?|w(?:(?:ee)?ks?)?)(?![a-z])",
+    r"|s(?:ec(?:ond)?s?)?|m(?:in(?:ute)?s?)?|h(?:(?:ou)?rs?)?|d(?:ays?)?|w(?:(?:ee)?ks?)?)(?![a-z])"
+    r"(?P<half>\s+and\s+a\s+half\b)?",
     re.IGNORECASE,
 )
+_MINUTES = re.compile(r"[0-5]\d(?![\d:.]|\s*[a-z])", re.IGNORECASE)
+"""The minutes in `1h30`."""
 _BARE_SECONDS = re.compile(r"(\d{1,7}(?:\.\d{1,6})?)(?![\w:/-])")
 
 
@@ -275,12 +300,14 @@ def _after_cue(
 def _span(said: str, start: int) -> timedelta | None:
     seconds, end = 0.0, start
     while unit := _UNIT.match(said, end):
-        number = unit["number"].lower()
-        count = float(_NUMBERS.get(number) or (1 if number in ("a", "an") else number))
+        number = " ".join(unit["number"].lower().split())
+        count = _NUMBERS[number] if number in _NUMBERS else float(number)
         name = unit["unit"].lower()
         size = _SECONDS["ms" if name.startswith(("ms", "milli")) else name[0]]
-        seconds += count * size
+        seconds += (count + 0.5 * bool(unit["more"] or unit["half"])) * size
         end = unit.end()
+        if name == "h" and (minutes := _MINUTES.match(said, end)):
+            return timedelta(seconds=seconds, minutes=int(minutes[0]))
     return timedelta(seconds=seconds) if end > start else None
 
 

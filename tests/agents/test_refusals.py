@@ -150,7 +150,7 @@ def rows() -> Iterator[Row]:
     for when, meant in (
         *(("in 04:30:00", "10-06 16:30"), ("at 17h30", "10-06 15:30")),
         *(("in 3d 4h 5m", "10-09 16:05"), ("1st Nov 2026 00:00 UTC", "11-01 00:00")),
-        *(("at 2pm IST", "limit"), ("in half an hour", "limit")),
+        *(("at 2pm IST", "limit"), ("in half an hour", "10-06 12:30")),
         *(("in three hours", "10-06 15:00"), ("in PT3H", "10-06 15:00")),
     ):
         yield row(claude_plain, f"Usage limit reached. Resets {when}.", meant)
