@@ -18,11 +18,12 @@ def main() -> int:
     place = next(
         folder for folder in (Path.cwd(), Path.cwd().parent) if (folder / "lines.jsonl").exists()
     )
+    lines = (place / "lines.jsonl").read_text().splitlines()  # before anything shows that it began
     note = place / "heard.tmp"
     note.write_text(heard)
     note.rename(place / "heard.json")
     tell({"awake": True})
-    for number, line in enumerate((place / "lines.jsonl").read_text().splitlines()):
+    for number, line in enumerate(lines):
         act = json.loads(line)
         if "fail" in act:
             print(act["fail"], file=sys.stderr)
