@@ -241,7 +241,9 @@ def test_the_loop_gets_the_interrupt_signal(
     assert (0, []) == (main(["deliver"]), heard)
 
 
-@pytest.mark.parametrize("again", [["follow"], ["runs", "replay", "0"]])
+@pytest.mark.parametrize(
+    "again", [["follow"], pytest.param(["runs", "replay", "0"], marks=pytest.mark.real_agent)]
+)
 def test_a_recorded_run_looks_the_same(
     again: list[str], delivered: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -38,6 +38,7 @@ def run(capsys: pytest.CaptureFixture[str], *options: str) -> str:
     return capsys.readouterr().out
 
 
+@pytest.mark.real_agent
 def test_the_fourth_run(project: GitProject, capsys: pytest.CaptureFixture[str]) -> None:
     """Three runs make a forecast for the fourth, in every view; statistics count all of them."""
     for _ in range(3):

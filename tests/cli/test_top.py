@@ -159,6 +159,7 @@ def test_no_terminal(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ] == capsys.readouterr().err.splitlines()
 
 
+@pytest.mark.real_agent
 def test_keys_reach_the_run(run: Commanded, top: Top) -> None:
     """A run is looked in, steered, paused and stopped; leaving the screen does not end it."""
     top.type("\r")
@@ -226,7 +227,9 @@ def test_a_plan_is_approved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"]
+    ("number", "code"),
+    [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.real_agent)],
+    ids=["SIGINT", "SIGTERM"],
 )
 def test_signals(top: Top, number: signal.Signals, code: int) -> None:
     """A signal ends the screen and gives the terminal back."""

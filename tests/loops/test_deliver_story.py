@@ -186,6 +186,7 @@ def project(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Project]
             yield Project(folder, ClaudeAgent(path=program, env=env))
 
 
+@pytest.mark.real_agent
 def test_a_whole_project(project: Project) -> None:
     """Five deliverables in three coding sessions, with a usage limit, a resume, and one blocked."""
     runtime = project.runtime

@@ -26,7 +26,11 @@ _ALWAYS = [
 
 @pytest.mark.parametrize(
     "name",
-    ["bubblewrap", "none", pytest.param("landlock", marks=pytest.mark.real_agent)],
+    [
+        "bubblewrap",
+        pytest.param("none", marks=pytest.mark.real_agent),
+        pytest.param("landlock", marks=pytest.mark.real_agent),
+    ],
 )
 def test_nothing_protected_is_changed_at_the_end_of_a_stage(
     tmp_path: Path, name: BoundaryName

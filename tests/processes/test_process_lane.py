@@ -223,6 +223,7 @@ def test_left_overs_do_not_stop_the_lane(lane: LoopScheduler) -> None:
     other.subscription.dispose()
 
 
+@pytest.mark.real_agent
 def test_many_runs_on_one_lane_leave_nothing(lane: LoopScheduler) -> None:
     """Programs that end, fail, are disposed and are missing leave no thread and no descriptor."""
     on(lane, lambda: None)

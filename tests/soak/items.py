@@ -14,19 +14,26 @@ from threading import Lock
 from cuggino.storage import Workspace, attempt_of
 from tests.model_script import Message, ModelRequest, Reply, Text, Tool, usage_limit
 
-KINDS = ("good", "shared", "left", "right", "red", "issue", "quota", "good")
+KINDS = ("good", "shared", "left", "right", "red", "issue", "quota", "wait", "good")
 """What an item may be: its own file; a line where others add one, too; one of two that break the
 check together; one whose check fails at first; with a question; at whose work the usage limit is
-reached."""
+reached; whose agent waits for a file that somebody else makes."""
 
-CHECK = """\
+STEADY = "SOAK_STEADY"
+"""The variable with which the check does not flake."""
+CHECK = f"""\
+if test -z "${STEADY}" && test "$(od -An -N1 -tu1 /dev/urandom)" -lt 16; then exit 9; fi
+"""
+CHECK += """\
 ! grep -rq '<<<<<<<' words lines 2>/dev/null || exit 1
 test ! -s broken || exit 2
 for left in words/*.left; do
     test ! -e "$left" || test ! -e "${left%.left}.right" || test -e "${left%.left}.both" || exit 3
 done
 """
-"""The check command: no conflict, nothing broken, and both of a pair only with a third file."""
+"""The check command: no conflict, nothing broken, and both of a pair only with a third file.
+
+One of sixteen times it fails for no reason."""
 
 _ROLE = re.compile(r"# Role: (\w+) agent(, resolving a conflict)?")
 _SLOT = re.compile(r"/slot-(\d+)")
@@ -67,6 +74,8 @@ class Model:
     """The items that have met the usage limit."""
     answered: set[str] = field(default_factory=set)
     """The items whose question was answered."""
+    waiting: set[str] = field(default_factory=set)
+    """The items whose agent waits, or has waited, for a file."""
     _lock: Lock = field(default_factory=Lock)
 
     def script(self, provider: str, bash: Callable[[str], Tool]) -> Callable[[ModelRequest], Reply]:
@@ -112,6 +121,9 @@ class Model:
         if role == "implementing":
             if kind == "quota" and provider == "claude" and self._meets_limit(item):
                 return usage_limit(time.time() + _LIMIT_SECONDS)
+            if kind == "wait" and not (folder / "ready" / name).exists():
+                self.waiting.add(item)
+                return _says("WAITING", f"file ready/{name}")
             # A killed agent has asked before, and did nothing.
             if first or not (folder / "words" / f"{name}.txt").exists():
                 return Message([bash(_command(name, kind, folder, resolves))])
@@ -119,6 +131,20 @@ class Model:
         if first:
             return Message([bash("git log --oneline -3; ls words")])
         return _says("APPROVED", "As specified.")
+
+    def make_ready(self) -> int:
+        """Make the files that agents in slots wait for; return how many."""
+        made = 0
+        for folder in self.slots.glob("slot-*"):
+            at_work = attempt_of(Workspace(folder)).readable()
+            found = _ITEM.search(at_work.item) if at_work is not None else None
+            if found is not None and found[0] in self.waiting:
+                ready = folder / "ready" / found["name"]
+                if not ready.exists():
+                    ready.parent.mkdir(exist_ok=True)
+                    ready.touch()
+                    made += 1
+        return made
 
     def _meets_limit(self, item: str) -> bool:
         with self._lock:

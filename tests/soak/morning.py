@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from cuggino.events import SessionEnded
+from cuggino.events import CheckFlaky, SessionEnded
+from tests.soak.items import STEADY
 from tests.soak.night import Night, Sample
 
 _GROWTH = 1.25
@@ -47,6 +49,11 @@ def problems_of(night: Night) -> Iterator[str]:
     yield from _of_totals(night)
     if not night.followed:
         yield "`follow` has printed nothing"
+    if night.approvals < len(night.items):
+        yield f"{night.approvals} of {len(night.items)} landings were approved"
+    waits = sum("-wait" in name for name in night.items)
+    if night.ready < waits:
+        yield f"{night.ready} of {waits} waits for a file have ended"
     if not night.looks:
         yield "the page was never seen"
     yield from (f"the browser complains: {text}" for text in night.console)
@@ -58,7 +65,9 @@ def _of_commits(night: Night) -> Iterator[str]:
     landed: Counter[str] = Counter()
     for commit in place.git("rev-list", "--first-parent", "work").split():
         place.git("worktree", "add", "-q", "--force", "--detach", str(tree), commit)
-        done = subprocess.run(["sh", "check.sh"], cwd=tree, check=False)
+        done = subprocess.run(
+            ["sh", "check.sh"], cwd=tree, env={**os.environ, STEADY: "1"}, check=False
+        )
         if done.returncode:
             yield f"the check fails on {commit} with {done.returncode}"
         place.git("worktree", "remove", "--force", str(tree))
@@ -112,6 +121,14 @@ def _of_totals(night: Night) -> Iterator[str]:
         yield f"the reports say ${told:.4f}, the journals ${spent:.4f}"
 
 
+def _flakes(night: Night) -> int:
+    return sum(
+        isinstance(entry.event, CheckFlaky)
+        for journal in night.place.journals
+        for entry in journal.entries
+    )
+
+
 def table(night: Night) -> str:
     """Return the figures of the night."""
     last = {sample.process: sample for sample in night.samples}
@@ -126,6 +143,9 @@ def table(night: Night) -> str:
         ("full disk", night.disk_full or "not tried"),
         ("usage limits", f"{len(night.model.limits)}"),
         ("answers at the page", f"{night.answers}"),
+        ("approvals of landings", f"{night.approvals}"),
+        ("files that agents waited for", f"{night.ready}"),
+        ("flakes of the check", f"{_flakes(night)}"),
         ("requests", ", ".join(f"{n} {who}" for who, n in sorted(night.model.replies.items()))),
         ("lines of follow", f"{night.followed}"),
         ("looks at the page", f"{night.looks}"),

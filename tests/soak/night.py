@@ -78,6 +78,9 @@ class Night:
     ends: list[str] = field(default_factory=list)
     """How watches ended that nobody had killed."""
     answers: int = 0
+    approvals: int = 0
+    ready: int = 0
+    """Files that agents have waited for."""
     disk_full: str = ""
     samples: list[Sample] = field(default_factory=list)
     followed: int = 0
@@ -124,10 +127,11 @@ def spend(plan: Plan, root: Path, outputs: Path, *, disk: Path | None) -> Night:
         "waitForQuota": True,
         "journalRuns": 1000,
         "notify": "none",
+        "approve": ["landing"],
     }
     files = {
         ".cuggino.json": json.dumps(settings),
-        ".gitignore": ".cuggino/\n",
+        ".gitignore": ".cuggino/\nready/\n",
         ".specs/words.md": "A file for each word.\n",
         "check.sh": CHECK,
         "lines": "begin\n",
@@ -186,6 +190,7 @@ def _pass(night: Night, plan: Plan, disk: Path | None) -> None:
     with ExitStack() as stack:
         stack.enter_context(_beside(_follow, night, over))
         stack.enter_context(_beside(_at_the_page, night, over))
+        stack.enter_context(_beside(_beside_the_slots, night, over))
         stack.callback(over.set)
         while len(set(night.settled)) < total and time.monotonic() < limit:
             with night.place.start("watch", "--serve") as watch:
@@ -321,6 +326,18 @@ def _follow(night: Night, over: threading.Event) -> None:
             following.wait()
         over.wait(1)
     night.followed = (place.outputs / "followed").read_bytes().count(b"\n")
+
+
+def _beside_the_slots(night: Night, over: threading.Event) -> None:
+    """Approve each landing, and make the files that agents wait for."""
+    workspace = night.place.workspace
+    while not over.wait(2):
+        for issue in workspace.issues():
+            if issue.is_approval:
+                with suppress(subprocess.CalledProcessError):  # it was withdrawn, or the watch died
+                    night.place.cuggino("approve", issue.path.stem)
+                    night.approvals += 1
+        night.ready += night.model.make_ready()
 
 
 def _at_the_page(night: Night, over: threading.Event) -> None:

@@ -36,6 +36,7 @@ def test_a_hook_that_prints_does_not_disturb(project: GitProject) -> None:
     assert project.git("rev-parse", "--short", "HEAD").strip() == event.commit_hash
 
 
+@pytest.mark.real_agent
 def test_a_hook_that_hangs_is_ended(project: GitProject, tmp_path: Path) -> None:
     """At the timeout the hook and its children are ended, and the index is not locked."""
     project.hook("pre-commit", f"sleep 600 & echo $! > {tmp_path}/pid; wait")

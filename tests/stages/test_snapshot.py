@@ -397,7 +397,8 @@ def _killed_at(instant: int) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("few", [0, pytest.param(32, marks=pytest.mark.real_agent)])
+@pytest.mark.real_agent
+@pytest.mark.parametrize("few", [0, 32])
 def test_a_kill_at_any_instant(
     filled: GitProject, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -101,6 +101,7 @@ def site_of(project: Path) -> Site:
     )
 
 
+@pytest.mark.real_agent
 @settings(
     deadline=None,
     max_examples=80,
