@@ -367,16 +367,15 @@ def _at_the_page(night: Night, over: threading.Event) -> None:
 def _look(night: Night, tab: Tab, url: str) -> None:
     """Look at the page without loading it again, and answer the first question."""
     night.looks += tab.locator("#state").count()
-    waits = tab.locator(".card.waits")
+    waits = tab.locator(".card.waits").filter(has=tab.get_by_label("Your answer"))
     if not waits.count():
         return
     text = waits.first.inner_text()
     item = next((name for name in night.items if name.partition("-issue")[0] in text), None)
-    waits.first.get_by_role("link", name="Answer").click()
-    tab.get_by_label("Your answer").fill("With the letters of its name.")
+    waits.first.get_by_label("Your answer").fill("With the letters of its name.")
     if item is not None:
         night.model.answered.add(item)
-    tab.get_by_role("button", name="Answer, and go on").click()
+    waits.first.get_by_role("button", name="Answer").click()
     tab.goto(url)
     night.answers += 1
     night.say(f"answered the question of {item} at the page")
