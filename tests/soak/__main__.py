@@ -4,7 +4,7 @@
 
 `watch --slots 3 --serve` works through 40 items with the real Claude Code and Codex CLIs on a
 scripted model: conflicts, pairs that break the check, checks that fail at first, a check that fails
-one of sixteen times for no reason, questions that are answered at the page, landings that wait for
+one of eleven times for no reason, questions that are answered at the page, landings that wait for
 an approval, agents that wait for a file, usage limits with a fallback, agents that are killed, five
 `kill -9` of the watch with restarts, and a full disk for a minute. A browser shows the page and
 `cuggino follow` follows all the time. In the end every item is accounted for, the check passes on
