@@ -204,6 +204,22 @@ def _implementing(state: RunState, event: ev.ImplementingStart, at: datetime) ->
     return state.staged("implementing", at, iteration=event.iteration, task=task)
 
 
+@on(ev.HandsStarted)
+def _hands(state: RunState, event: ev.HandsStarted, at: datetime) -> RunState:
+    slots = {"slots": event.hands, "active_slots": event.hands, "hands": event.hands}
+    return state.staged("implementing", at, **slots, position=0, total=event.tasks)
+
+
+@on(ev.HandsEnded)
+def _hands_ended(state: RunState, _event: ev.HandsEnded, _at: datetime) -> RunState:
+    return changed(state, items=(), slots=0, active_slots=0)
+
+
+@on(ev.TaskLeft)
+def _task_left(state: RunState, event: ev.TaskLeft, _at: datetime) -> RunState:
+    return state.without(event.filename)
+
+
 @on(ev.ReviewingStart)
 def _reviewing(state: RunState, event: ev.ReviewingStart, at: datetime) -> RunState:
     return state.staged("reviewing", at, iteration=event.iteration, task=state.task)
@@ -383,7 +399,7 @@ def _item_in_slot(state: RunState, event: ev.WatchProcessingItem, at: datetime) 
     )
     return state.with_items(
         (*others, part),
-        kind="watch",
+        kind=state.kind if state.hands else "watch",
         position=max(state.position, event.position),
         total=event.total or state.total,
         slots=max(state.slots, event.slot),
