@@ -308,10 +308,6 @@ def needs_gate(what: str, settings: LoopSettings) -> None:
             f"more than one {what} requires {' and '.join(missing)}, as what lands are commits "
             "that passed the check"
         )
-    if settings.push is not None:
-        raise ValueError(
-            f'"push" requires a single {what}: with more, only what has landed may be pushed'
-        )
 
 
 class WatchSettings(LoopSettings):
@@ -353,6 +349,10 @@ class WatchSettings(LoopSettings):
     def _slots_need_a_gate(self) -> Self:
         if self.slots > 1:
             needs_gate("slot", self)
+            if self.push is not None:
+                raise ValueError(
+                    '"push" requires a single slot: with more, only what has landed may be pushed'
+                )
         elif self.land_on != "follow":
             raise ValueError(f'"landOn": "{self.land_on}" requires more than one slot')
         return self

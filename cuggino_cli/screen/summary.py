@@ -85,6 +85,8 @@ def _rows(run: RunState, duration_s: float) -> Iterable[tuple[str, str]]:
             yield "Commits", str(len(run.commits))
     for commit in () if in_slots else run.commits:
         yield "", f"{commit.commit_hash} {commit.subject}"
+    for name, reason in run.undone:
+        yield "Undone" if name == run.undone[0][0] else "", f"{name}: {reason}"
     for message in run.failed_commits:
         yield "", f"failed: {message}"
     for path in run.gate_changed:

@@ -136,7 +136,7 @@ def _lines() -> Iterator[str]:
         yield ""
         yield from drawing(service.run.__doc__)
         if note:
-            yield from paragraphs(note)
+            yield note
         names = ", ".join(f"`{one.__name__}`" for one in get_args(union))
         yield f"Categories: {names}."
         yield ""

@@ -311,6 +311,20 @@ def test_a_resumed_run_pays_for_no_task_twice(tmp_path: Path, tag: str) -> None:
     assert "" == words.git.git("status", "--short")
 
 
+def test_a_run_is_pushed_once(tmp_path: Path) -> None:
+    """The remote gets the branch when it has moved, with the commits of all tasks."""
+    words = project(tmp_path, {name: writes(f"{name}.txt") for name in "abc"}, push="origin/main")
+    remote = tmp_path / "remote.git"
+    words.git.git("init", "--quiet", "--bare", str(remote))
+    words.git.git("remote", "add", "origin", str(remote))
+    words.run()
+    (pushed,) = words.of(ev.PushPerformed)
+    head = words.git.git("rev-parse", "main").strip()
+    assert head.startswith(pushed.commit_hash)
+    assert head == words.git.git("rev-parse", "main", cwd=remote).strip()
+    assert "LoopApproved" == words.events[-1].tag
+
+
 class TestTheUsersBranch:
     """What its owner does while the hands are at work."""
 

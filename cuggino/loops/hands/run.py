@@ -31,14 +31,10 @@ from cuggino.loops.hands.tasks import Tasks
 from cuggino.loops.watch.attempt import options_in, return_review, slot_services
 from cuggino.loops.watch.places import gate_of, here_of
 from cuggino.operators import Flow, StateRef, ask, emit, flow, forward
-from cuggino.stages import act
-from cuggino.stages.slots import Trunk, contains
+from cuggino.stages import act, push_stage
+from cuggino.stages.slots import HANDS, Trunk, contains
 from cuggino.storage import Session
 
-FOLDER = "hands"
-"""The folder of the slots of hands, beside the clone of their run."""
-EARLIER = "refs/cuggino/earlier"
-"""The refs of earlier runs in the clone."""
 FORM = (
     "Several agents do the tasks at the same time, each in a clone of the project: below the "
     "heading of every task write the lines `after: 1, 2`, with the numbers of the tasks that have "
@@ -71,7 +67,7 @@ class HandsRun(CodingRun):
         """The branch of the clone, which has what has landed there."""
         here = here_of(run.services, options, 1)
         self._here, self._slot = here, here.folders[0]
-        inside = options_in(self._slot, options)
+        inside = options_in(self._slot, options).model_copy(update={"push": None})
         services = slot_services(run.services, inside)
         super().__init__(
             replace(
@@ -134,16 +130,11 @@ class HandsRun(CodingRun):
             if not (yield from contains("HEAD", event.commit, git)):
                 raise RunNotResumable(
                     f"{self._slot.root} no longer holds all that had landed there",
-                    hint=f"start the run anew; see {EARLIER} there, and refs/cuggino/kept here",
+                    hint="start the run anew; refs/cuggino/kept has what was not approved",
                 )
         refs = commits_of_refs((yield from git.must(*EACH_REF, "refs/cuggino")).text)
-        to = f"{EARLIER}/{self._user_run.session.id}"
-        moves = "".join(
-            f"create {to}/{ref.removeprefix('refs/cuggino/')} {commit}\ndelete {ref}\n"
-            for ref, commit in refs.items()
-            if not ref.startswith(f"{EARLIER}/")
-        )
-        yield from git.must("update-ref", "--stdin", stdin=moves.encode())
+        gone = "".join(f"option no-deref\ndelete {ref}\n" for ref in refs)  # all of it is kept
+        yield from git.must("update-ref", "--stdin", stdin=gone.encode())
         yield from git.must("checkout", "--quiet", "-B", self._branch)
 
     def run(self) -> Flow[None]:
@@ -177,7 +168,7 @@ class HandsRun(CodingRun):
             iteration=n,
             hands=hands,
             log_size=self._log_size,
-            folder=self._slot.root.parent / FOLDER,
+            folder=self._slot.root.parent / HANDS,
             journal=self._user_run.session.hands,
             commands=self.commands,
             baseline=self._gate.baseline_result,
@@ -202,6 +193,7 @@ class HandsRun(CodingRun):
         """Land approved work on the user's branch; what does not pass there is worked on again."""
         last = yield from forward(flow(partial(self._landing, n)), name="landing")
         if not isinstance(last, WatchSentBack):
+            yield from self._pushed(n)
             return None
         head = (yield from ask(self._trunk.head(), name="users-head")) or ""
         conflicts = yield from merge_into_work(self._place, head, self._name)
@@ -210,6 +202,14 @@ class HandsRun(CodingRun):
         if isinstance(ended, SpecIssue):
             return (yield from self._spec_issue(n, ended))
         return ended or OwnReview(return_review(last) or _MERGED)
+
+    def _pushed(self, n: int) -> Flow[None]:
+        """Push the user's branch, once."""
+        target = self._user_options.push
+        if target is not None:
+            head = (yield from ask(self._trunk.head(), name="landed")) or ""
+            push = push_stage(self._user_run.place, target, head[:7], iteration=n)
+            yield from forward(push, name="push")
 
     def _landing(self, n: int) -> Flow[None]:
         """Land the work in the clone, and let the user's branch follow.

@@ -204,7 +204,7 @@ class Tasks:
         yield from emit(
             WatchProcessingItem(
                 filename=name,
-                title=task.title,
+                title=f"{name}: {task.title}",
                 position=task.number,
                 total=len(self._tasks),
                 slot=start.slot,

@@ -165,7 +165,10 @@ class RunState:
     pull_note: str = ""
     """The reason for that state."""
     hands: int = 0
-    """The tasks of the latest plan with hands that were at work at once, at most; 0 without."""
+    """The tasks of the latest plan with hands that were at work at once, at most; 0 without.
+    `position` of its `total` tasks have landed."""
+    undone: tuple[tuple[str, str], ...] = ()
+    """The tasks of that plan that are left undone, with the reasons."""
     items: tuple[RunState, ...] = ()
     """The items of a watch with several slots, or the tasks of a run with hands, that were begun
     and are not put away."""

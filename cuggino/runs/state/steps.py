@@ -207,12 +207,13 @@ def _implementing(state: RunState, event: ev.ImplementingStart, at: datetime) ->
 @on(ev.HandsStarted)
 def _hands(state: RunState, event: ev.HandsStarted, at: datetime) -> RunState:
     slots = {"slots": event.hands, "active_slots": event.hands, "hands": event.hands}
-    return state.staged("implementing", at, **slots, position=0, total=event.tasks)
+    return state.staged("implementing", at, **slots, total=event.tasks, undone=())
 
 
 @on(ev.HandsEnded)
-def _hands_ended(state: RunState, _event: ev.HandsEnded, _at: datetime) -> RunState:
-    return changed(state, items=(), slots=0, active_slots=0)
+def _hands_ended(state: RunState, event: ev.HandsEnded, _at: datetime) -> RunState:
+    undone = tuple(event.undone.items())
+    return changed(state, items=(), slots=0, active_slots=0, position=0, undone=undone)
 
 
 @on(ev.TaskLeft)
@@ -400,7 +401,7 @@ def _item_in_slot(state: RunState, event: ev.WatchProcessingItem, at: datetime) 
     return state.with_items(
         (*others, part),
         kind=state.kind if state.hands else "watch",
-        position=max(state.position, event.position),
+        position=state.position if state.hands else max(state.position, event.position),
         total=event.total or state.total,
         slots=max(state.slots, event.slot),
         active_slots=state.active_slots or max(state.slots, event.slot),
@@ -471,7 +472,9 @@ def _landing(state: RunState, event: ev.WatchLanding, at: datetime) -> RunState:
 
 @on(ev.WatchLanded)
 def _landed(state: RunState, event: ev.WatchLanded, _at: datetime) -> RunState:
-    return state.without(event.filename)
+    left = state.without(event.filename)
+    is_task = left.hands and left.slots
+    return changed(left, position=left.position + 1) if is_task else left
 
 
 @on(ev.WatchProposed)
