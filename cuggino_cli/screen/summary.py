@@ -63,7 +63,7 @@ def _rows(run: RunState, duration_s: float) -> Iterable[tuple[str, str]]:
     landings, sent_back = run.landings, run.sent_back_count
     if run.done:
         yield "Items", str(run.done)
-    in_slots = bool(landings or sent_back) and not run.hands
+    in_slots = bool(landings or sent_back) and run.kind != "run"
     if in_slots:
         back = f", {sent_back} sent back" if sent_back else ""
         yield "Landed", f"{len(landings)}{back}"
