@@ -63,7 +63,7 @@ def _rows(run: RunState, duration_s: float) -> Iterable[tuple[str, str]]:
     landings, sent_back = run.landings, run.sent_back_count
     if run.done:
         yield "Items", str(run.done)
-    in_slots = bool(landings or sent_back) and run.kind != "run"
+    in_slots = bool(landings or sent_back) and run.kind == "watch"
     if in_slots:
         back = f", {sent_back} sent back" if sent_back else ""
         yield "Landed", f"{len(landings)}{back}"
@@ -79,7 +79,7 @@ def _rows(run: RunState, duration_s: float) -> Iterable[tuple[str, str]]:
         yield "Iterations", str(tally.rounds)
         yield "Tasks", str(tally.tasks)
         yield "Agents", str(tally.agents)
-        if sent_back and not in_slots:
+        if sent_back and not in_slots:  # by hands
             yield "Sent back", str(sent_back)
         if not in_slots:  # those in slots are not those that landed
             yield "Commits", str(len(run.commits))

@@ -116,7 +116,9 @@ def test_landings_of_slots() -> None:
     assert ["  Items      1", "  Landed     1", "             f00ba47 001-export"] == told[2:5]
     assert not any("a1b2c3d" in line or "Commits" in line for line in told)
     assert "  Landed     0, 1 sent back" in lines(
-        after(WatchSentBack(filename="a.md", reason="check", returns=1))
+        after(
+            WatchSentBack(filename="a.md", reason="check", returns=1), start=RunState(kind="watch")
+        )
     )
     assert not any("Landed" in line for line in lines(after(*map(done, "ab"))))
 
