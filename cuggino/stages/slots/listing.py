@@ -154,7 +154,10 @@ def _hands(home: Path, git: Git, specs: str, busy: bool) -> Flow[list[SlotFolder
     clone = slot_in(home, 1, git.cwd, views=git.views)
     if not (home / HANDS).is_dir():
         return []
-    known = {} if busy or not clone.root.is_dir() else (yield from known_refs(clone.git))
+    known: Mapping[str, str] = {}
+    if not busy and clone.root.is_dir():
+        with suppress(ProcessFailed):  # what git cannot read is not removed
+            known = yield from known_refs(clone.git)
     found = yield from _folders(home / HANDS, replace(git, cwd=clone.folder), known, specs, busy)
     return [replace(one, kind="hand") if one.kind == "slot" else one for one in found]
 

@@ -150,7 +150,10 @@ class TestListing:
         assert ["slot-2", "gate", "slot-1"] == names(result.folders)
         assert {"work of hands", CHANGED} < {one.unlanded for one in result.left.folders}
         assert not first.root.exists()
-        used.git("checkout", "--quiet", "--", ".", cwd=second.root)
+        head = clone.root / ".git" / "HEAD"
+        head.rename(head.with_name("gone"))
+        assert "git cannot read it" in listed(used).folders[0].unlanded
+        head.with_name("gone").rename(head)
         (second.folder / "new.py").unlink()
         kept = used.commit("what a task left", clone.root)
         used.git("update-ref", kept_ref("task-1.3", 1), kept, cwd=clone.root)
