@@ -59,10 +59,13 @@ def check_receiver(workspace: Workspace, command: ControlEvent) -> None:
     holder = workspace.holder()
     if holder is None:
         raise NothingRuns(str(workspace.root))
-    if isinstance(command, SkipAsked) and not _is_watch(holder):
-        raise ConfigError("only a watch has items to skip", hint="`cuggino stop` ends this run")
+    if isinstance(command, SkipAsked) and not _has_items(holder):
+        raise ConfigError(
+            "only a watch, or a run with hands, has items to skip",
+            hint="`cuggino stop` ends this run",
+        )
 
 
-def _is_watch(holder: LockOwner) -> bool:
+def _has_items(holder: LockOwner) -> bool:
     words = (holder.command or "").split()
-    return "watch" in words[1:2]
+    return "watch" in words[1:2] or "--hands" in words

@@ -234,7 +234,7 @@ class Runtime:
     @property
     def loop(self) -> LoopService:
         """The coding loop."""
-        return LoopService(self.services)
+        return loops.HandsService(self.services)
 
     @property
     def watcher(self) -> loops.WatchService:
@@ -260,6 +260,8 @@ class Runtime:
             ConfigError: the focus is blank, or its file cannot be read.
         """
         given = {"focus": read_focus(focus, self.cwd), "review": review, "slow": slow}
+        if self.config.hands > 1:
+            given["command"] = f"cuggino run --hands {self.config.hands}"
         return self._options(LoopRunOptions, given)
 
     def workplace(self, *, focus: str) -> Workplace:

@@ -61,6 +61,7 @@ from cuggino.operators.flow import Recorder
 from cuggino.operators.mapcat import mapcat
 from cuggino.operators.markers import join_split_messages
 from cuggino.operators.merge_now import merge_now
+from cuggino.operators.ready_by import ready_by
 from cuggino.operators.supervision import Ledger, liveness, within_quota
 from cuggino.stages import (
     Commit,
@@ -134,6 +135,14 @@ SPENT: dict[str, Any] = {
     "d": ev.Done(content="d"),
     "W": ev.BudgetWarning,
     "a": ev.AgentMessage(text="a"),
+}
+LANDED: dict[str, Any] = {
+    "N": (),
+    "A": ("a",),
+    "B": ("a", "b"),
+    "x": ("a", "d"),
+    "y": ("b", "d"),
+    "z": ("c", "d"),
 }
 LISTING = ev.ToolCall(name="Bash", input="ls", id="1")
 DOLLARS = Budget(cost_usd=10)
@@ -402,6 +411,9 @@ EXAMPLES: dict[str, list[Example]] = {
     "operators.merge_at_most:merge_at_most": [plays(two_at_a_time)],
     "operators.merge_now:merge_now": [plays(lambda s: merge_now(*s))],
     "operators.only:only": [plays(lambda s: s[0].pipe(only(ev.Done)), {"D": ev.Done(content="d")})],
+    "operators.ready_by:ready_by": [
+        plays(lambda s: s[0].pipe(ready_by({"a": "", "b": "a", "c": "b", "d": ""})), LANDED)
+    ],
     "operators.repeat_on:repeat_on": [
         plays(lambda s: s[0].pipe(repeat_on(Schedule.exponential(1).times(2))))
     ],
@@ -586,7 +598,8 @@ def test_every_operator_is_drawn() -> None:
     shown = {operator.name for operator in operator_help()}
     places = {place.partition(":")[2] for place, _, _ in DRAWN if place.startswith("operators.")}
     assert places == shown | {
-        *("alongside", "join_split_messages", "liveness", "mapcat", "merge_now", "within_quota")
+        *("alongside", "join_split_messages", "liveness", "mapcat", "merge_now", "ready_by"),
+        "within_quota",
     }
     assert len(operators.__all__) < 30
     by_name = {operator.name: operator for operator in operator_help()}

@@ -281,6 +281,35 @@ class LoopSettings(_Settings):
         return self
 
 
+class HandsSettings(LoopSettings):
+    """The settings of a run whose tasks are done side by side."""
+
+    hands: int = Field(default=1, ge=1, le=16)
+    """The tasks of a plan that `run` works on at once, each in its own clone (`cuggino help
+    hands`); more than one requires `commit` and `checkCommand`."""
+
+    @model_validator(mode="after")
+    def _hands_need_a_gate(self) -> Self:
+        if self.hands > 1:
+            needs_gate("hand", self)
+        return self
+
+
+def needs_gate(what: str, settings: LoopSettings) -> None:
+    """Check that the work of several slots or hands can land.
+
+    Raises:
+        ValueError: it cannot.
+    """
+    missing = ['"commit": true'] * (not settings.commit)
+    missing += ['a "checkCommand"'] * (settings.check_command is None)
+    if missing:
+        raise ValueError(
+            f"more than one {what} requires {' and '.join(missing)}, as what lands are commits "
+            "that passed the check"
+        )
+
+
 class WatchSettings(LoopSettings):
     """The settings of the watch, besides those of the coding loop."""
 
@@ -319,13 +348,7 @@ class WatchSettings(LoopSettings):
     @model_validator(mode="after")
     def _slots_need_a_gate(self) -> Self:
         if self.slots > 1:
-            missing = ['"commit": true'] * (not self.commit)
-            missing += ['a "checkCommand"'] * (self.check_command is None)
-            if missing:
-                raise ValueError(
-                    f"more than one slot requires {' and '.join(missing)}, as what lands are "
-                    "commits that passed the check"
-                )
+            needs_gate("slot", self)
             if self.push is not None:
                 raise ValueError(
                     '"push" requires a single slot: with more, only what has landed may be pushed'
@@ -335,7 +358,9 @@ class WatchSettings(LoopSettings):
         return self
 
 
-class Config(WatchSettings, RunSettings, ReviewSettings, CommandSettings, CommitSettings):
+class Config(
+    WatchSettings, HandsSettings, RunSettings, ReviewSettings, CommandSettings, CommitSettings
+):
     """The settings in `.cuggino.json`, whose keys are in camelCase."""
 
     model_config = ConfigDict(strict=True, alias_generator=to_camel, populate_by_name=True)

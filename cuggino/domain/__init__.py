@@ -124,6 +124,7 @@ from cuggino.domain.spending import (
     cost_unknown,
 )
 from cuggino.domain.tally import RunCommit, Tally
+from cuggino.domain.tasks import PlanTask, most_at_once, plan_tasks, task_order
 from cuggino.domain.termination import DeliverProgress, Terminate, decide_delivery
 from cuggino.domain.texts import cut_in_middle, size_text, without_escapes
 from cuggino.domain.titles import item_name, task_titles, title_of, unticked_tasks, without_file
@@ -179,6 +180,7 @@ __all__ = [
     "Overage",
     "PastRun",
     "PathState",
+    "PlanTask",
     "PollingWatch",
     "Pricing",
     "ProgressWatch",
@@ -241,6 +243,7 @@ __all__ = [
     "local_zone",
     "merged_windows",
     "money",
+    "most_at_once",
     "most_cautious",
     "needs_login",
     "needs_of",
@@ -258,6 +261,7 @@ __all__ = [
     "path_changes",
     "perform_tool",
     "plan_in",
+    "plan_tasks",
     "quoted_value",
     "rates_of",
     "reached_sum",
@@ -267,6 +271,7 @@ __all__ = [
     "shown_to_agents",
     "size_text",
     "split_front_matter",
+    "task_order",
     "task_titles",
     "title_of",
     "tool_named",

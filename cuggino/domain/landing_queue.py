@@ -20,7 +20,7 @@ ALONE = 2
 """Returns after which an item has the queue to itself."""
 
 LONGEST = 2
-"""Candidates that may wait before new items are held back.
+"""The default of `LandingQueue.longest`.
 
 Without this bound, slots that are faster than the check only produce conflicts.
 """
@@ -33,6 +33,8 @@ class LandingQueue:
     Items are named by the names of their files. Every method returns a new queue.
     """
 
+    longest: int = LONGEST
+    """Candidates that may wait before new items are held back."""
     waiting: tuple[str, ...] = ()
     """The items whose candidates wait, in the order in which they land."""
     landing: str | None = None
@@ -43,7 +45,7 @@ class LandingQueue:
     @property
     def admits_new(self) -> bool:
         """True if new items may begin. Items that were sent back always may."""
-        return len(self.waiting) <= LONGEST
+        return len(self.waiting) <= self.longest
 
     def next(self, active: Collection[str] = ()) -> str | None:
         """Return the item whose candidate lands next, or None if none may land.

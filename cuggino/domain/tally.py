@@ -139,7 +139,8 @@ class Tally:
                 tally = self._with_round(event, number)
             case PlanBuildPhaseStarted(iteration=number):
                 tally = self._with_round(event, number)
-            case Progress() | Done() if stage is None:
+            case Progress() | Done() if stage is None or event.item is not None:
+                # The run of an item has a journal of its own, and is not repeated with the stage.
                 return replace(self, done=self.done + 1)
             case Progress() | Done():
                 again = self.reported.get(stage, 0) + 1

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from cuggino.domain.front_matter import split_front_matter
 
 _FILE = re.compile(r"The file `[^`\n]*`, (?:with this content|which says):\s*\n")
 _HEADING = re.compile(r"(?m)^ {0,3}#{1,6}[ \t]+(\S.*?)[ \t]*#*[ \t]*$")
 _TASK = re.compile(
-    r"^(?P<marks>#{2,4})[ \t]+(?:Task|Step)[ \t]+\d+[ \t]*[.:)]?[ \t]*(?P<title>.*)$",
+    r"^(?P<marks>#{2,4})[ \t]+(?:Task|Step)[ \t]+(?P<number>\d+)[ \t]*[.:)]?[ \t]*(?P<title>.*)$",
     re.MULTILINE | re.IGNORECASE,
 )
 _BOX = re.compile(r"^(?:[-*+]|\d+[.)])[ \t]+\[[ xX]\][ \t]+(?P<title>.*)$", re.MULTILINE)
 _UNTICKED = re.compile(r"^(?:[-*+]|\d+[.)])[ \t]+\[ \]", re.MULTILINE)
-_CODE = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1|\Z)", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1|\Z)", re.MULTILINE | re.DOTALL)
 _LONGEST = 120
 _MOST_TASKS = 200
 
@@ -43,15 +44,38 @@ def without_file(focus: str) -> str:
     return focus[found.end() :].strip() if found else focus
 
 
+class TaskSection(NamedTuple):
+    """The section `Task N: title` of a plan."""
+
+    number: int
+    """As its heading says."""
+    title: str
+    text: str
+    """With its heading."""
+
+
+def task_sections(plan: str) -> tuple[TaskSection, ...]:
+    """Return the sections `Task N: title` of a plan; headings below the first one are no tasks."""
+    heads = list(_TASK.finditer(plan))
+    heads = [head for head in heads if head["marks"] == heads[0]["marks"]][:_MOST_TASKS]
+    ends = [*(head.start() for head in heads[1:]), len(plan)]
+    return tuple(
+        TaskSection(int(head["number"]), _bare(head["title"]), plan[head.start() : end])
+        for head, end in zip(heads, ends, strict=False)
+    )
+
+
 def task_titles(plan: str) -> tuple[str, ...]:
     """Return the titles of a plan's tasks: its headings `Task N: title`, or its check boxes.
 
     Headings below those of the first task are no tasks.
     """
-    found = list(_TASK.finditer(plan))
-    found = [match for match in found if match["marks"] == found[0]["marks"]]
-    found = found or list(_BOX.finditer(plan))
-    return tuple(match["title"].strip().rstrip("#").strip() for match in found[:_MOST_TASKS])
+    found = [section.title for section in task_sections(plan)]
+    return tuple(found or [_bare(box["title"]) for box in _BOX.finditer(plan)][:_MOST_TASKS])
+
+
+def _bare(title: str) -> str:
+    return title.strip().rstrip("#").strip()
 
 
 def unticked_tasks(plan: str) -> int:
@@ -60,12 +84,11 @@ def unticked_tasks(plan: str) -> int:
     A task is a section `Task N: title`, with all of its boxes; elsewhere each box is one. Boxes in
     code and below another box are no tasks.
     """
-    text = _CODE.sub("", plan)
-    heads = list(_TASK.finditer(text))
-    heads = [head for head in heads if head["marks"] == heads[0]["marks"]]
-    if not heads:
+    text = CODE.sub("", plan)
+    sections = task_sections(text)
+    if not sections:
         return len(_UNTICKED.findall(text))
-    starts = [head.start() for head in heads]
-    sections = (text[a:b] for a, b in zip(starts, [*starts[1:], len(text)], strict=True))
-    before = len(_UNTICKED.findall(text[: starts[0]]))
-    return before + sum(_UNTICKED.search(section) is not None for section in sections)
+    before = text[: len(text) - sum(len(section.text) for section in sections)]
+    return len(_UNTICKED.findall(before)) + sum(
+        _UNTICKED.search(section.text) is not None for section in sections
+    )

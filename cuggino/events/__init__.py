@@ -118,7 +118,15 @@ from cuggino.events.message import (
     UsageUpdate,
     UserMessage,
 )
-from cuggino.events.plan import ImprovementsKept, PlanWritten, SpecsChanged, TaskLimitReached
+from cuggino.events.plan import (
+    HandsEnded,
+    HandsStarted,
+    ImprovementsKept,
+    PlanWritten,
+    SpecsChanged,
+    TaskLeft,
+    TaskLimitReached,
+)
 from cuggino.events.plan_build import (
     BuildVerified,
     CommitSeen,
@@ -308,6 +316,8 @@ __all__ = [
     "Forecast",
     "GateChanged",
     "GuardDenied",
+    "HandsEnded",
+    "HandsStarted",
     "HistoryRewritten",
     "HookFailed",
     "ImplementingStart",
@@ -394,6 +404,7 @@ __all__ = [
     "SubAgentStarted",
     "SupervisionEvent",
     "SystemMessage",
+    "TaskLeft",
     "TaskLimitReached",
     "Thinking",
     "ToBeDiscussed",

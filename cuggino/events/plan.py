@@ -1,5 +1,7 @@
 """Events about the plan of the coding loop."""
 
+from pydantic import Field
+
 from cuggino.events.loop import LoopPhaseEvent
 
 
@@ -25,6 +27,36 @@ class TaskLimitReached(LoopPhaseEvent):
     """`maxTasksPerPlan` agents worked on one plan without completing it; the review follows."""
 
     max_tasks: int
+
+
+class HandsStarted(LoopPhaseEvent):
+    """Several hands begin to work on the tasks of a plan, each in a clone of the project."""
+
+    hands: int
+    """The tasks that are at work at once, at most."""
+    tasks: int
+    """The tasks of the plan."""
+
+
+class TaskLeft(LoopPhaseEvent):
+    """A task that hands worked on is left undone, and so are those after it."""
+
+    filename: str
+    """The name of the task."""
+    reason: str
+
+
+class HandsEnded(LoopPhaseEvent):
+    """No task of the plan is at work; what has landed is reviewed next."""
+
+    landed: tuple[str, ...] = ()
+    """The names of the tasks that have landed, in the order in which they have."""
+    undone: dict[str, str] = Field(default={})
+    """The tasks that have not, each with the reason."""
+    asking: str = ""
+    """The task whose agent asks a person to decide."""
+    issue: str = ""
+    """The file in `.cuggino/spec-issues/` with the question."""
 
 
 class SpecsChanged(LoopPhaseEvent):

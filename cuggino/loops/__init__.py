@@ -11,6 +11,7 @@ from cuggino.loops.frame.durable import durable
 from cuggino.loops.frame.interruption import Interruption
 from cuggino.loops.frame.options import RunOptions
 from cuggino.loops.frame.resuming import latest_run_of, resumed_options
+from cuggino.loops.hands.service import HandsService
 from cuggino.loops.plan_build.options import PlanBuildOptions
 from cuggino.loops.plan_build.service import PlanBuildService
 from cuggino.loops.watch.attempt import attempt
@@ -30,6 +31,7 @@ __all__ = [
     "Control",
     "DeliverRunOptions",
     "DeliverService",
+    "HandsService",
     "Interruption",
     "Land",
     "Landing",

@@ -105,6 +105,7 @@ def planning_stage(
     place: Workplace,
     *,
     review: str | None = None,
+    form: str = "",
     turn: Turn = UNCOUNTED,
 ) -> Observable[LoopEvent]:
     """Plan the focus: an agent writes the plan that implementing agents work off.
@@ -117,7 +118,8 @@ def planning_stage(
     Emits the agent's events and those of its supervision, `PlanWritten` if the services show plans,
     and last `PlanComplete` or `SpecIssue`. By then the plan has replaced the session file.
 
-    `review` is the one that sent the work back. `turn` is for loops that can be resumed. Disposal
+    `review` is the one that sent the work back, and `form` says more about the form of the plan.
+    `turn` is for loops that can be resumed. Disposal
     terminates the agent and its processes.
 
     Errors: `ConfigError` if the specifications are gone, `SessionError` without a plan file, and
@@ -128,6 +130,7 @@ def planning_stage(
         prompt=(
             "Plan the focus by the specifications in {specs_path} and write the plan to "
             "{plan_path}."
+            f"{f' {form}' if form else ''}"
         ),
         variables={"review": _review_section(review)},
     )

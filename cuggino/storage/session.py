@@ -38,6 +38,8 @@ class Session:
         """The file that the reviewing agent writes, in its own folder."""
         self.tools_folder = folder / f"{session_id}.tools"
         """The folder through which agents call tools that this process runs."""
+        self.hands = folder / f"{session_id}.hands"
+        """The journals of the tasks that several hands work on."""
         self.instructions = folder / f"{session_id}.instructions"
         """Copies of the files that instruct agents, as the run found them."""
         self.check_file = folder / f"{session_id}.check.txt"
@@ -196,7 +198,7 @@ class Session:
             with storing("remove session", file):
                 file.unlink(missing_ok=True)
         reviews = wip.glob(f"{self.id}.reviewing-*")
-        for folder in (*self.folders, *reviews, self.instructions):
+        for folder in (*self.folders, *reviews, self.hands, self.instructions):
             with storing("remove session", folder):
                 if folder.is_dir() and not folder.is_symlink():
                     shutil.rmtree(folder)

@@ -8,6 +8,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -98,6 +99,12 @@ class Workspace:
         for name in _AT_HOME:
             setattr(desk, name, getattr(self, name))
         return desk
+
+    def with_journals(self, folder: Path) -> Workspace:
+        """Return this workspace with the journals of its runs in another folder."""
+        other = copy(self)
+        other.journal = folder
+        return other
 
     def open(self) -> None:
         """Create the missing folders, and keep files of runs out of commits.

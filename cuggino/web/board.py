@@ -160,7 +160,7 @@ class Board:
     """The reason why the journals cannot be read."""
     working: tuple[Working, ...] = ()
     watch: RunState | None = None
-    """The watch at work, if it has several slots."""
+    """The watch at work, if it has several slots, or the run, if it has several hands."""
     command: str = ""
     """The command that holds the workspace, such as `cuggino watch`; "" if none does."""
     waiting: tuple[Question, ...] = ()
@@ -300,7 +300,8 @@ class BoardReader:
         return replace(board, problem=problem, command=command)
 
     def _board(self, live: list[Live], recorded: list[RecordedRun], now: datetime) -> Board:
-        watch = next((run for run in live if run.activity.kind == "watch"), None)
+        several = (run for run in live if run.activity.kind == "watch" or run.activity.slots)
+        watch = next(several, None)
         slots = watch.activity if watch is not None and watch.activity.slots else None
         if slots is not None:
             slots = slots.with_windows(chain.from_iterable(run.activity.windows for run in live))

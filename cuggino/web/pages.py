@@ -119,6 +119,9 @@ class Overview:
         """Return what is at work, such as `1 watch with 3 items, 2 runs`; "" if nothing is."""
         watches = items = runs = 0
         for _, board in self.boards:
+            if board.watch is not None and board.watch.hands:
+                runs += 1
+                continue
             of_watch = [run for run in board.working if run.activity.kind == "watch"]
             watches += bool(of_watch) or board.watch is not None
             items += sum(bool(run.activity.item) for run in of_watch)

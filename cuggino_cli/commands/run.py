@@ -72,6 +72,12 @@ from cuggino_cli.options.trusting import check_trust
 @resume_option
 @click.option("--review", metavar="FILE", help="Your own review, for the first planning agent.")
 @click.option("--slow", is_flag=True, help="Review after every task.")
+@click.option(
+    "--hands",
+    type=click.IntRange(1, 16),
+    metavar="N",
+    help="Do up to N tasks of a plan at once, each in its own clone (see help hands).",
+)
 @click.option("--agent", "-a", metavar="NAME", help=AGENT_HELP, shell_complete=agent_names)
 @gate_options
 @approval_options
@@ -102,8 +108,10 @@ def command(
     if (focus is None) == (resume is None):
         example = 'say what to work on, as in `cuggino run "the login page"`'
         raise click.UsageError(f"For a new run, {example}; to finish one, pass --resume.")
-    if resume is not None and (review is not None or slow):
-        raise click.UsageError("--review and --slow are for a new run.")
+    if resume is not None and (review is not None or slow or policies["hands"]):
+        raise click.UsageError("--review, --slow and --hands are for a new run.")
+    if slow and (policies["hands"] or 1) > 1:
+        raise click.UsageError("--slow reviews after every task, so it needs a single hand.")
     folder = project_folder(announce=True)
     config = with_policies(load_config(folder), policies)
     check_trust(folder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from cuggino.events import SkipAsked, WatchItemParked
+from cuggino.events import SkipAsked, TaskLeft, WatchItemParked
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.commanding import Sent, item_option
 from cuggino_cli.options.naming import one_line
@@ -21,14 +21,20 @@ from cuggino_cli.options.naming import one_line
 )
 @item_option
 def command(item: str | None) -> int:
-    """Park the item that the watch works on, at once.
+    """Park the item that the watch works on, or leave a task undone, at once.
 
     Its agent is terminated, its files stay as they are, and the watch takes the next item.
-    `cuggino backlog retry` puts the item back.
+    `cuggino backlog retry` puts the item back. A run with several hands leaves the task undone, and
+    those after it.
     """
     sent = Sent(SkipAsked(item=item))
     if sent.is_taken():
-        parked = sent.leads_to(WatchItemParked)
-        name = one_line(parked.filename) if parked is not None else ""
-        click.echo(f"{name} is parked." if name else "The item is being parked.")
+        ended = sent.leads_to(WatchItemParked, TaskLeft)
+        match ended:
+            case WatchItemParked(filename=name):
+                click.echo(f"{one_line(name)} is parked.")
+            case TaskLeft(filename=name):
+                click.echo(f"{one_line(name)} is left undone.")
+            case _:
+                click.echo("The item is being parked.")
     return 0

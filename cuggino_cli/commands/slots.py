@@ -33,7 +33,7 @@ _SHORT = 12
     ),
 )
 def command() -> None:
-    """List the clones that `cuggino watch --slots` works in, and clean them up.
+    """List the clones that `watch --slots` and `run --hands` work in, and clean them up.
 
     Slots are folders beside the project ("slotFolder"), used again with their caches. So are gate
     trees, the clean checkouts where merged or committed work is checked. Work that has not landed
@@ -87,14 +87,14 @@ def clean(dry_run: bool, as_json: bool) -> int:
         return 0
     verb = "Would remove" if dry_run else "Removed"
     for folder_ in cleaned.folders:
-        click.echo(f"{verb} {_line(folder_)}")
+        click.echo(f"{verb} {_line(folder_, cleaned.left.folder)}")
     for ref in cleaned.refs:
         click.echo(f"{verb} {_ref_line(ref)}")
     if not cleaned.folders and not cleaned.refs:
         click.echo("There is nothing to remove.")
     kept = [one for one in cleaned.left.folders if one.unlanded]
     for folder_ in kept:
-        click.echo(f"Kept {_line(folder_)}")
+        click.echo(f"Kept {_line(folder_, cleaned.left.folder)}")
     for ref in cleaned.left.refs:
         click.echo(f"Kept {_ref_line(ref)}")
     return 0
@@ -115,19 +115,19 @@ def _lines(listing: SlotListing) -> Iterator[str]:
         return
     if listing.folders:
         yield f"{listing.folder} ({_size(sum(one.size for one in listing.folders))})"
-    yield from (f"  {_line(folder)}" for folder in listing.folders)
+    yield from (f"  {_line(folder, listing.folder)}" for folder in listing.folders)
     yield from (_ref_line(ref) for ref in listing.refs)
 
 
-def _line(folder: SlotFolder) -> str:
+def _line(folder: SlotFolder, home: Path) -> str:
     state = {"gate": "a gate tree", "remains": "left by a killed process"}.get(folder.kind, "")
     if folder.busy:
-        state = "a run is at work" if folder.kind == "slot" else state
+        state = "a run is at work" if folder.kind in ("slot", "hand") else state
     elif folder.unlanded:
         state = folder.unlanded
-    elif folder.kind == "slot":
+    elif folder.kind in ("slot", "hand"):
         state = "all work is safe"
-    name = folder.folder.name if folder.kind != "aside" else str(folder.folder)
+    name = folder.folder.relative_to(home) if folder.kind != "aside" else folder.folder
     item = f"  {folder.item}" if folder.item else ""
     return one_line(f"{name}{item}  {_size(folder.size)}  {state}")
 

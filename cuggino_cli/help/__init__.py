@@ -13,6 +13,7 @@ TOPICS: Mapping[str, str] = MappingProxyType(
     {
         "start": "from zero to a night, in 600 words",
         "loops": "each loop step by step, its options, limits, resuming, recording",
+        "hands": "several agents on the tasks of one goal: what it costs, when it hurts",
         "overnight": "a recipe for a night alone: settings, the morning, after a power cut",
         "control": "looking at a run from another terminal, and steering, pausing, stopping it",
         "config": "the keys of .cuggino.json, other files, environment variables",

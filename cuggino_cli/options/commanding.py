@@ -149,10 +149,10 @@ class Sent:
         found = (event for event in self._seen if isinstance(event, kind))
         return next(found, None)
 
-    def leads_to(self, kind: type[E]) -> E | None:
-        """Wait a little; return the event of this kind that came of the command."""
-        self._wait(lambda event: isinstance(event, kind), OUTCOME)
-        return self.has_led_to(kind)
+    def leads_to(self, *kinds: type[E]) -> E | None:
+        """Wait a little; return the event of one of these kinds that came of the command."""
+        self._wait(lambda event: isinstance(event, kinds), OUTCOME)
+        return next(filter(None, map(self.has_led_to, kinds)), None)
 
     def _wait(self, is_wanted: Callable[[Event], bool], seconds: float) -> Event | None:
         until = time.monotonic() + seconds

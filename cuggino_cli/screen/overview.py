@@ -140,12 +140,15 @@ def _running(activity: RunState, status: ProjectStatus) -> Iterator[Fact]:
 
 
 def _slots(activity: RunState, status: ProjectStatus) -> Iterator[Fact]:
-    """Yield the items of a watch with several slots: at work, landing, waiting."""
+    """Yield the items of a watch with slots, or of hands: at work, landing, waiting."""
     if activity.slots and activity.active_slots < activity.slots:
         yield "Slots", f"{activity.active_slots} of {activity.slots} may be at work"
     yield from _workers(activity)
+    if activity.hands and activity.slots:
+        yield "Tasks", f"{activity.position} of {activity.total} landed"
+    where = "Hand" if activity.hands else "Slot"
     for item in activity.placed:
-        yield _PLACES.get(item.place or "", f"Slot {item.slot}"), _item(item, status)
+        yield _PLACES.get(item.place or "", f"{where} {item.slot}"), _item(item, status)
     for name, reason in activity.held[:_MOST_HELD]:
         yield "Held", f"{name}: {reason}"
     if (more := len(activity.held) - _MOST_HELD) > 0:

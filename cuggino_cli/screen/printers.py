@@ -96,6 +96,8 @@ class RunPrinter:
         """The item that is being landed."""
         self._waits = False
         """All slots wait for a usage limit."""
+        self._hands = False
+        """Several hands work on the tasks of a run."""
         self._item = ""
         """The item that a watch began last."""
 
@@ -110,6 +112,8 @@ class RunPrinter:
         if self._item and isinstance(event, ev.StageCost):
             event = event.of_item(event.item or self._item)  # its total is that of the watch
         lines, slot = self._place(event)
+        if self._hands and isinstance(event, ev.StageCost):
+            event = event.model_copy(update={"item": None})  # its total is that of the run
         if lines.repeats(event):
             return
         fragments = lines.fragments(event, screen.verbosity, at=screen.at)
@@ -125,6 +129,10 @@ class RunPrinter:
                     return
                 self._slots[item] = f"[{slot} {_short(item)}] "
                 self._lines[item] = EventLines(self._project)
+            case ev.HandsStarted():
+                self._hands = True
+            case ev.HandsEnded():
+                self._hands, self._item = False, ""
             case ev.WatchSlotPrepared(filename=item, folder=folder):
                 self._lines[item] = EventLines(folder)
             case ev.WatchLanding(filename=item):

@@ -63,7 +63,7 @@ def _rows(run: RunState, duration_s: float) -> Iterable[tuple[str, str]]:
     landings, sent_back = run.landings, run.sent_back_count
     if run.done:
         yield "Items", str(run.done)
-    in_slots = bool(landings or sent_back)
+    in_slots = bool(landings or sent_back) and run.kind == "watch"
     if in_slots:
         back = f", {sent_back} sent back" if sent_back else ""
         yield "Landed", f"{len(landings)}{back}"
@@ -79,10 +79,14 @@ def _rows(run: RunState, duration_s: float) -> Iterable[tuple[str, str]]:
         yield "Iterations", str(tally.rounds)
         yield "Tasks", str(tally.tasks)
         yield "Agents", str(tally.agents)
+        if sent_back and not in_slots:  # by hands
+            yield "Sent back", str(sent_back)
         if not in_slots:  # those in slots are not those that landed
             yield "Commits", str(len(run.commits))
     for commit in () if in_slots else run.commits:
         yield "", f"{commit.commit_hash} {commit.subject}"
+    for name, reason in run.undone:
+        yield "Undone" if name == run.undone[0][0] else "", f"{name}: {reason}"
     for message in run.failed_commits:
         yield "", f"failed: {message}"
     for path in run.gate_changed:

@@ -86,7 +86,8 @@ def test_nothing_to_continue(run: Commanded) -> None:
     run.at("planning")
     assert (2, "cuggino: nothing is paused\n") == run.tell("continue")
     code, said = run.tell("skip")
-    assert (2, "cuggino: only a watch has items to skip") == (code, said.splitlines()[0])
+    refused = "cuggino: only a watch, or a run with hands, has items to skip"
+    assert (2, refused) == (code, said.splitlines()[0])
     code, said = run.tell("steer", "x", "--item", "001-a.md")
     assert (2, "cuggino: no item is at work\n") == (code, said)
     assert (2, "cuggino: the message is empty") == (

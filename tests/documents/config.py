@@ -15,6 +15,7 @@ from cuggino.config import (
     Config,
     FallbackAgent,
     GuardSettings,
+    HandsSettings,
     JournalSettings,
     LoopSettings,
     NtfySettings,
@@ -61,7 +62,7 @@ _USERS = {
 
 GROUPS: Mapping[str, Sequence[str]] = {
     "The work": (
-        *("specs_path", *own_fields(LoopSettings), "dirty"),
+        *("specs_path", *own_fields(LoopSettings), "dirty", *own_fields(HandsSettings)),
         *("command_timeout", "commit_timeout"),
     ),
     "Agents": _AGENTS,

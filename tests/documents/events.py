@@ -93,6 +93,17 @@ _RUN = """\
 `ImprovementsKept`. A `SpecIssue` of any agent is followed by `LoopSpecIssue`, the last event.
 `CommitFailed` and `PushFailed` replace `CommitPerformed` and `PushPerformed`. `TaskLimitReached`
 precedes an early review. `LoopStalled` ends a loop without progress.
+
+With several [hands](hands.md), tasks are items: their events are interleaved and have an `item`, as
+in a watch with slots. Between `PlanComplete` and `ReviewingStart` there is
+
+```text
+HandsStarted { WatchProcessingItem WatchSlotPrepared ImplementingStart [agent] Progress|Done
+  WatchCandidate | WatchLanding {check} WatchLanded CommitPerformed | WatchSentBack | TaskLeft }
+HandsEnded
+```
+
+and before `LoopApproved`, `WatchLanding {check} WatchLanded WatchFollowed` of the whole.
 """
 
 _WATCH = """\
@@ -125,7 +136,7 @@ def _lines() -> Iterator[str]:
         yield ""
         yield from drawing(service.run.__doc__)
         if note:
-            yield from paragraphs(note)
+            yield note
         names = ", ".join(f"`{one.__name__}`" for one in get_args(union))
         yield f"Categories: {names}."
         yield ""

@@ -111,7 +111,7 @@ def _value(kind: Any) -> Any:
         return inner[0]
     if origin in (Union, UnionType):
         return _value(next(one for one in inner if one is not NoneType))
-    if origin is dict and get_origin(inner[1]) is tuple:
+    if origin is dict and (inner[1] is str or get_origin(inner[1]) is tuple):
         return {BAD: _value(inner[1])}
     if origin is dict:
         return {BAD: 1 if inner[1:] in ((int,), (float,)) else [BAD, {BAD: BAD}]}

@@ -168,6 +168,18 @@ def replaced(**fields: Any) -> ev.Event:
             ev.CheckFlaky(iteration=1, tests=("test_a",)),
             "[Check] Flaky: failed, then passed on the same files: test_a",
         ),
+        (QUIET, ev.HandsStarted(iteration=1, hands=4, tasks=8), "[Loop] 4 hands for 8 tasks"),
+        (
+            QUIET,
+            ev.HandsEnded(iteration=1, landed=("task-1.1",), undone={"task-1.2": "skipped"}),
+            "[Loop] 1 task landed; task-1.2 did not: skipped",
+        ),
+        (QUIET, ev.HandsEnded(iteration=1, landed=("a", "b")), "[Loop] 2 tasks landed"),
+        (
+            FULL,
+            ev.TaskLeft(iteration=1, filename="task-1.2", reason="skipped"),
+            "[Loop] Left undone: task-1.2: skipped",
+        ),
         (
             FULL,
             ev.TaskLimitReached(iteration=1, max_tasks=50),

@@ -136,6 +136,20 @@ def test_the_limits_of_a_resumed_run() -> None:
     assert "Cost       $0.50 of $0.40, 7 of 7 tokens" in shown(began, ev.RunContinued(), paid)
 
 
+def test_hands() -> None:
+    """Each task at work has a row with the name that `--item` takes, below what has landed."""
+    lines = shown(
+        ev.RunStarted(run_id="r", kind="run", command="c", options={}),
+        ev.HandsStarted(iteration=1, hands=2, tasks=3),
+        ev.WatchProcessingItem(filename="task-1.1", slot=1),
+        ev.WatchProcessingItem(filename="task-1.2", title="task-1.2: the page", slot=2),
+        ev.WatchLanded(filename="task-1.1", commit="a", trunk_was="b"),
+        ev.ImplementingStart(iteration=1, item="task-1.2"),
+    ).splitlines()
+    assert "  Tasks      1 of 3 landed" in lines
+    assert "  Hand 2     task-1.2: the page: implementing, task 1; for 10s" in lines
+
+
 def test_items_in_slots() -> None:
     """Each slot has a line; so have the queue, items sent back or held, and a branch behind."""
     lines = shown(*SLOTS).splitlines()

@@ -100,6 +100,7 @@ def test_hostile_event_is_inert(cls: type[Event]) -> None:
         "not_held": [HOSTILE],
         "objections": [HOSTILE],
         "joined": [HOSTILE],
+        "landed": [HOSTILE],
         "left": [HOSTILE],
         "left_out": [(HOSTILE, HOSTILE)],
         "skipping": [HOSTILE],
@@ -109,6 +110,7 @@ def test_hostile_event_is_inert(cls: type[Event]) -> None:
         "findings": [HOSTILE],
         "failures": {HOSTILE: 1},
         "options": {HOSTILE: HOSTILE},
+        "undone": {HOSTILE: HOSTILE},
     }.items():
         if name in hostile:
             hostile[name] = value

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cuggino.events import (
+    HandsEnded,
+    HandsStarted,
     LoopApproved,
     LoopMaxIterations,
     LoopSpecIssue,
@@ -114,9 +116,24 @@ def test_landings_of_slots() -> None:
     assert ["  Items      1", "  Landed     1", "             f00ba47 001-export"] == told[2:5]
     assert not any("a1b2c3d" in line or "Commits" in line for line in told)
     assert "  Landed     0, 1 sent back" in lines(
-        after(WatchSentBack(filename="a.md", reason="check", returns=1))
+        after(
+            WatchSentBack(filename="a.md", reason="check", returns=1), start=RunState(kind="watch")
+        )
     )
     assert not any("Landed" in line for line in lines(after(*map(done, "ab"))))
+
+
+def test_hands() -> None:
+    """A run with hands lists its commits, and the tasks that were left undone."""
+    told = lines(
+        after(
+            HandsStarted(iteration=1, hands=2, tasks=3),
+            WatchLanded(filename="task-1.1", commit="f00ba47a", trunk_was="e"),
+            HandsEnded(iteration=1, landed=("task-1.1",), undone={"task-1.2": "no", "b": "x"}),
+        )
+    )
+    assert {"  Undone     task-1.2: no", "             b: x"} < set(told)
+    assert not any("Landed" in line for line in told)
 
 
 def test_what_waits_after_a_watch() -> None:

@@ -165,6 +165,7 @@ def test_the_end(run: Run) -> None:
         ([Board(working=(_at_work("run"), _at_work("run")))], "2 runs"),
         ([Board(working=(_at_work("watch"),))], "1 watch"),
         ([Board(working=(_at_work("watch", item="1.md"),))], "1 watch with 1 item"),
+        ([Board(watch=RunState(hands=2), working=(_at_work("watch", item="t"),))], "1 run"),
         (
             [
                 Board(watch=RunState(slots=3), working=(_at_work("watch", item="1.md"),) * 3),

@@ -125,6 +125,11 @@ class Gate:
         """The commit that the run began with."""
         return self._known.head
 
+    @property
+    def baseline_result(self) -> CheckResult | None:
+        """The result of the check before the first agent."""
+        return self._known.baseline
+
     # -- before the first agent
 
     def begin(self, head: str | None = None) -> Flow[None]:

@@ -1,11 +1,18 @@
 """The options of a run of the coding loop."""
 
 from pathlib import Path
+from typing import Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from cuggino.agents.base import Role
-from cuggino.config import CommandSettings, CommitSettings, LoopSettings, ReviewSettings
+from cuggino.config import (
+    CommandSettings,
+    CommitSettings,
+    HandsSettings,
+    LoopSettings,
+    ReviewSettings,
+)
 from cuggino.events import CheckDoesNotDecide, Event
 from cuggino.loops.frame.options import RunOptions, checks_that_cannot_fail
 from cuggino.stages import LINGER
@@ -42,7 +49,7 @@ class CodingOptions(LoopSettings, ReviewSettings, CommandSettings, CommitSetting
         return ("planning", "implementing", "reviewing")
 
 
-class LoopRunOptions(CodingOptions, RunOptions):
+class LoopRunOptions(CodingOptions, HandsSettings, RunOptions):
     """The options of one run of the coding loop (CUG-030)."""
 
     kind = "run"
@@ -67,8 +74,16 @@ class LoopRunOptions(CodingOptions, RunOptions):
         "store_findings",
         "journal",
         "merge",
+        "hands",
+        "task",
     )
     kept_apart = ("focus", "item")
+
+    @model_validator(mode="after")
+    def _slow_has_one_hand(self) -> Self:
+        if self.slow and self.hands > 1:
+            raise ValueError("a review after every task requires a single hand")
+        return self
 
     focus: str
     """The task, as the agents get it."""
@@ -79,6 +94,8 @@ class LoopRunOptions(CodingOptions, RunOptions):
     command: str = "cuggino run"
     item: str | None = None
     """The backlog item of the run, with the digest of its content."""
+    task: str | None = None
+    """The plan of a run that does a task of another run's plan: no agent plans or reviews it."""
     slot: int | None = None
     """The slot whose folder is `cwd`; None in the project itself."""
     apart: tuple[Path, ...] = ()

@@ -99,6 +99,9 @@ class _Before(NamedTuple):
 class CodingRun(Story):
     """One run of the coding loop: the state that its iterations share."""
 
+    plan_form = ""
+    """What the planning agent is told about the form of the plan, besides its prompt."""
+
     def __init__(self, run: Run, options: LoopRunOptions) -> None:
         self._run = run
         self._options = options
@@ -172,16 +175,15 @@ class CodingRun(Story):
                     self._convergence.approved()
                     review = yield from self._gate.approved(n)
                     if review is None:
+                        own: OwnReview | LoopTerminalEvent | None
                         own = yield from self._committed(n)
                         if own is None:
                             own = yield from self._may_land(n, verdict)
                         if own is None:
-                            yield from self._push(n)
-                            checked = (
-                                None if options.is_checked_later else options.approval_is_checked
-                            )
-                            return LoopApproved(iteration=n, checked=checked)
-                        if isinstance(own, LoopStalled):
+                            own = yield from self._land(n)
+                        if own is None:
+                            return LoopApproved(iteration=n, checked=self._is_checked)
+                        if isinstance(own, LoopTerminalEvent):
                             return own
                         review = own.content
                 case RequestChanges(content=content):
@@ -199,6 +201,12 @@ class CodingRun(Story):
         return LoopMaxIterations(
             iteration=options.max_iterations, max_iterations=options.max_iterations
         )
+
+    @property
+    def _is_checked(self) -> bool | None:
+        """Whether the check decided on the approval; None if it is yet to decide."""
+        options = self._options
+        return None if options.is_checked_later else options.approval_is_checked
 
     def _begin(self) -> Flow[LoopStalled | None]:
         """Record the state before the first agent, and merge what the options ask for.
@@ -226,7 +234,7 @@ class CodingRun(Story):
     def _iteration(self, n: int, review: str | None) -> Flow[Verdict | LoopTerminalEvent]:
         """Plan, implement and review; a run with a merge begins with resolving its conflicts."""
         if n == 1 and self._options.merge is not None:
-            resolved = yield from self._resolve(n)
+            resolved = yield from self._resolve(n, self._options.merge)
             if resolved is not None:
                 return resolved
             if review is None:
@@ -243,7 +251,7 @@ class CodingRun(Story):
             yield from self._setup(n)
         return (yield from self._work_off_the_plan(n))
 
-    def _work_off_the_plan(self, n: int) -> Flow[Verdict]:
+    def _work_off_the_plan(self, n: int) -> Flow[Verdict | LoopTerminalEvent]:
         """Implement task by task, one agent each; then review. With `slow`, review each task."""
         tasks = 0
         while True:
@@ -272,7 +280,7 @@ class CodingRun(Story):
         news = yield from self._gate.plan(n)
         turn = yield from self._turn("planning")
         section = "\n\n".join(filter(None, (news, review))) or None
-        stage = planning_stage(self._place, review=section, turn=turn)
+        stage = planning_stage(self._place, review=section, form=self.plan_form, turn=turn)
         plan = yield from forward(stage, name="planning")
         assert isinstance(plan, PlanComplete | SpecIssue)
         return plan
@@ -391,7 +399,7 @@ class CodingRun(Story):
             yield from ask(act(self._session.clear_review), name="clear-review")
         return own
 
-    def _resolve(self, n: int) -> Flow[SpecIssue | LoopStalled | None]:
+    def _resolve(self, n: int, merge: str) -> Flow[SpecIssue | LoopStalled | None]:
         """Resolve the conflicts of the merge, if there are any; return why the run ends."""
         problem, conflicts = "", self._before.conflicts
         self._is_merged = not conflicts.paths
@@ -403,9 +411,7 @@ class CodingRun(Story):
             assert isinstance(ending, Progress | Done | NoMoreWork | SpecIssue)
             if isinstance(ending, SpecIssue):
                 return ending
-            concluded = conclude_merge(
-                self._place, self._options.merge or "", ending.content, conflicts, iteration=n
-            )
+            concluded = conclude_merge(self._place, merge, ending.content, conflicts, iteration=n)
             outcome = yield from forward(concluded, name="merge-commit")
             if not isinstance(outcome, CommitFailed):
                 self._is_merged = True
@@ -467,6 +473,11 @@ class CodingRun(Story):
             self._commits = (*self._commits, f"{commit.commit_hash[:7]} {first}")
             if "landing" not in self._options.approve:
                 yield from self._push(n)
+
+    def _land(self, n: int) -> Flow[OwnReview | LoopTerminalEvent | None]:
+        """Push approved work that is not pushed yet; return why it does not count, or None."""
+        yield from self._push(n)
+        return None
 
     def _push(self, n: int) -> Flow[None]:
         target, commit = self._options.push, self._unpushed

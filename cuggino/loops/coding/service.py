@@ -9,12 +9,15 @@ from collections.abc import Sequence
 
 from reactivex import Observable
 
+from cuggino.errors import ConfigError
 from cuggino.events import LoopEvent
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.coding.run import CodingRun
+from cuggino.loops.coding.task import TaskRun
 from cuggino.loops.frame.companions import Companion
 from cuggino.loops.frame.control import Control
 from cuggino.loops.frame.framing import Frame, framed
+from cuggino.loops.frame.run import Run, Story
 from cuggino.operators import StateRef
 from cuggino.operators.supervision import Ledger
 from cuggino.stages import Services, check_prompts
@@ -26,6 +29,12 @@ class LoopService:
 
     def __init__(self, services: Services) -> None:
         self.services = services
+
+    def story(self, run: Run, options: LoopRunOptions) -> Story:
+        """Return the course of a run."""
+        if options.hands > 1:
+            raise ConfigError("several hands need `HandsService`, or `Runtime.run`")
+        return (CodingRun if options.task is None else TaskRun)(run, options)
 
     def check(self) -> None:
         """Check the prompts of all roles (`check_prompts`)."""
@@ -76,7 +85,7 @@ class LoopService:
         return framed(
             self.services,
             options,
-            lambda run: CodingRun(run, options),
+            lambda run: self.story(run, options),
             Frame(
                 interrupt=interrupt,
                 resume=resume,

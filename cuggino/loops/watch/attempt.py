@@ -123,7 +123,7 @@ class _Attempt:
         self._slot = slot
         self._prepare = prepare
         self._publish = publish
-        self._options = _options_in(slot, work.options)
+        self._options = options_in(slot, work.options)
         self._services = slot_services(services, self._options)
         self._home = services.workspace
         self._desk = self._services.workspace
@@ -269,13 +269,13 @@ class _Attempt:
         return (yield from forward(within_loop(run)))
 
 
-def _options_in(slot: Slot, options: LoopRunOptions) -> LoopRunOptions:
-    """Return the options of a run in the slot, of those in the project."""
+def options_in(slot: Slot, options: LoopRunOptions) -> LoopRunOptions:
+    """Return the options of a run in the slot, of those in its project, a slot or not."""
     return options.model_copy(
         update={
             "cwd": slot.folder,
             "slot": slot.number,
-            "apart": (slot.root.parent, top_of(slot.project)),
+            "apart": (*options.apart, slot.root.parent, top_of(slot.project)),
             "sandbox_hide": in_slot_too(options.sandbox_hide, slot),
             "sandbox_show": in_slot_too(options.sandbox_show, slot),
             "env": {**options.env, **slot.env},

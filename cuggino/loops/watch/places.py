@@ -7,6 +7,7 @@ from functools import partial
 from typing import TypeAlias
 
 from cuggino.errors import ConfigError
+from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.watch.here import Here
 from cuggino.loops.watch.options import WatchRunOptions
 from cuggino.loops.watch.placement import Placement
@@ -44,12 +45,34 @@ def places_of(
     Raises:
         ConfigError: the slot folder cannot be used, or the check command is missing.
     """
+    gate = gate_of(services, options)
+    proposing = landing(services.workspace, gate) if landing is not None else None
+    if proposing is None and options.land_on == "pr":
+        raise ConfigError('"landOn": "pr" requires a landing through pull requests')
+    land_on: LandOn = "branch" if options.land_on == "branch" else "follow"
+    trunk = proposing or Trunk(gate, land_on=land_on)
+
+    return Places(
+        placement=placement or here_of(services, options, options.slots),
+        trunk=trunk,
+        gate=gate,
+        folder=slot_home(options.cwd, options.slot_folder),
+        proposing=proposing,
+    )
+
+
+def gate_of(services: Services, options: WatchRunOptions | LoopRunOptions) -> Gate:
+    """Return the gate of a project; nothing is created.
+
+    Raises:
+        ConfigError: the slot folder cannot be used, or the check command is missing.
+    """
     if options.check_command is None:
         raise ConfigError("more than one slot requires a check command")
     home = slot_home(options.cwd, options.slot_folder)
     tree = Slot(number=0, root=home / GATE, folder=home / GATE, project=options.cwd)
     at_gate = options.model_copy(update={"cwd": tree.folder, "env": {**options.env, **tree.env}})
-    gate = Gate(
+    return Gate(
         options.cwd,
         tree.folder,
         check_command=options.check_command,
@@ -60,22 +83,13 @@ def places_of(
         views=views_of(at_gate),
         flakes=services.workspace.flakes,
     )
-    proposing = landing(services.workspace, gate) if landing is not None else None
-    if proposing is None and options.land_on == "pr":
-        raise ConfigError('"landOn": "pr" requires a landing through pull requests')
-    land_on: LandOn = "branch" if options.land_on == "branch" else "follow"
-    trunk = proposing or Trunk(gate, land_on=land_on)
 
-    here = Here(
+
+def here_of(services: Services, options: WatchRunOptions | LoopRunOptions, count: int) -> Here:
+    """Return the first slots of a project on this machine; nothing is created."""
+    return Here(
         services=services,
-        folders=slots_of(options.cwd, options.slot_folder, options.slots, views=views_of(options)),
+        folders=slots_of(options.cwd, options.slot_folder, count, views=views_of(options)),
         prepare=partial(prepare_slot, specs=options.specs_path),
         publish=publish_candidate,
-    )
-    return Places(
-        placement=placement or here,
-        trunk=trunk,
-        gate=gate,
-        folder=home,
-        proposing=proposing,
     )

@@ -25,7 +25,7 @@ from cuggino.loops.frame.resuming import latest_run_of
 from cuggino.loops.watch.pool_state import Forgotten, ItemWork, PoolState, next_step
 from cuggino.storage import Backlog, JournalFile, Workspace, list_journals, scan_journal
 
-_TAGS = tuple(
+TAGS = tuple(
     kind.__name__
     for kind in (
         *(LoopApproved, LoopMaxIterations),
@@ -33,11 +33,12 @@ _TAGS = tuple(
         *(WatchLanding, WatchProcessingItem, WatchProposed, WatchSentBack),
     )
 )
+"""The events from which the state of items is read."""
 
 
 def work_left(watch: JournalFile, workspace: Workspace) -> PoolState:
     """Return the unfinished work of the watch, without items that were edited or removed since."""
-    state = state_after(entry.event for entry in watch.entries.only(_TAGS))
+    state = state_after(entry.event for entry in watch.entries.only(TAGS))
     backlog = Backlog(workspace)
     for name, work in state.works.items():
         item = f"{name} {backlog.digest(name)}"

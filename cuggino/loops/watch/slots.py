@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from operator import methodcaller
 from pathlib import Path
-from types import MappingProxyType
 from typing import Protocol
 
 from reactivex import Observable, abc, operators as ops, timer
@@ -46,7 +45,6 @@ from cuggino.events import (
     WatchSlotsChanged,
     WatchWorkKept,
 )
-from cuggino.gate import Repeats
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.frame.commands import Commands
 from cuggino.loops.frame.control import Control
@@ -74,6 +72,7 @@ from cuggino.loops.watch.pool_state import (
 )
 from cuggino.loops.watch.proposals import Proposals
 from cuggino.loops.watch.recorded import items_of_issues
+from cuggino.loops.watch.returns import why_not_again
 from cuggino.loops.watch.waiting import Situation
 from cuggino.operators import Flow, StateRef, ask, emit, flow, forward, managed
 from cuggino.operators.alongside import alongside
@@ -83,8 +82,6 @@ from cuggino.operators.merge_now import merge_now
 from cuggino.stages import Changes, act, interrupt_processes
 from cuggino.stages.slots import Gate, candidate_ref
 
-_NAMED, _LONGEST = 5, 300
-"""The tests and the characters of a failure that the reason of a parked item names."""
 _FOLLOW_AGAIN = 30.0
 """Seconds after which a delayed branch is moved again even if nothing has changed."""
 
@@ -505,11 +502,9 @@ class SlotWatch(Story):
             yield from self._park(name, (yield from self._items.failed(name, error)))
 
     def _unless_exhausted(self, name: str, last: WatchSentBack) -> Flow[None]:
-        work = self._state.value.work_of(name)
-        if work.is_unfixable:
-            yield from self._park(name, _why_unfixable(last, work.repeats))
-        elif self._state.value.queue.is_exhausted(name, self._options.max_attempts):
-            yield from self._park(name, _why_parked(last))
+        work, queue = self._state.value.work_of(name), self._state.value.queue
+        is_exhausted = queue.is_exhausted(name, self._options.max_attempts)
+        yield from self._park(name, why_not_again(last, work, is_exhausted=is_exhausted))
 
     # What is proposed.
 
@@ -617,35 +612,3 @@ def _hits_every_item(error: CugginoError) -> bool:
 
 def _why_unapproved(work: ItemWork) -> str:
     return "not approved" if work.end is None else work.end.message
-
-
-def _why_unfixable(last: WatchSentBack, repeats: Repeats) -> str:
-    assert repeats.result is not None
-    lines = [line.strip() for line in last.output.splitlines() if line.strip()]
-    what = ", ".join(repeats.result.failing[:_NAMED]) or (lines[-1] if lines else "no output")
-    return (
-        f"{_WHAT_FAILS[last.reason]} in the same way {repeats.times} times, although agents worked "
-        f"on it: {what[:_LONGEST]}"
-    )
-
-
-_WHAT_FAILS: Mapping[str, str] = MappingProxyType(
-    {
-        "check": "the check command fails at the gate",
-        "setup": "the setup command fails at the gate",
-        "changed-files": "the check command changes files",
-        "ci": "a job of its pull request fails",
-        "review": "a review of its pull request asks for changes",
-    }
-)
-
-
-def _why_parked(last: WatchSentBack) -> str:
-    match last.reason:
-        case "conflict":
-            why = f"it conflicts with what has landed: {', '.join(last.paths)}"
-        case "changed-files":
-            why = f"{_WHAT_FAILS[last.reason]}: {', '.join(last.paths)}"
-        case reason:
-            why = _WHAT_FAILS[reason]
-    return f"sent back {last.returns} times; {why}"

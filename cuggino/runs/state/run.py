@@ -47,6 +47,8 @@ PASSING = (
 )
 """Events that count for nothing and end with their session: most of a journal."""
 _OF_WATCH = (
+    ev.TaskLeft,
+    ev.HandsEnded,
     ev.WatchLoopEvent,
     ev.RunStarted,
     ev.RunContinued,
@@ -162,8 +164,14 @@ class RunState:
     """The state of the pull request, as in `WatchProposal`; "" before it is known."""
     pull_note: str = ""
     """The reason for that state."""
+    hands: int = 0
+    """The tasks of the latest plan with hands that were at work at once, at most; 0 without.
+    `position` of its `total` tasks have landed."""
+    undone: tuple[tuple[str, str], ...] = ()
+    """The tasks of that plan that are left undone, with the reasons."""
     items: tuple[RunState, ...] = ()
-    """The items of a watch with several slots that were begun and are not put away."""
+    """The items of a watch with several slots, or the tasks of a run with hands, that were begun
+    and are not put away."""
     slots: int = 0
     """The slots of a watch; 0 if it works in the project itself."""
     active_slots: int = 0

@@ -204,6 +204,23 @@ def _implementing(state: RunState, event: ev.ImplementingStart, at: datetime) ->
     return state.staged("implementing", at, iteration=event.iteration, task=task)
 
 
+@on(ev.HandsStarted)
+def _hands(state: RunState, event: ev.HandsStarted, at: datetime) -> RunState:
+    slots = {"slots": event.hands, "active_slots": event.hands, "hands": event.hands}
+    return state.staged("implementing", at, **slots, total=event.tasks, undone=())
+
+
+@on(ev.HandsEnded)
+def _hands_ended(state: RunState, event: ev.HandsEnded, _at: datetime) -> RunState:
+    undone = tuple(event.undone.items())
+    return changed(state, items=(), slots=0, active_slots=0, position=0, undone=undone)
+
+
+@on(ev.TaskLeft)
+def _task_left(state: RunState, event: ev.TaskLeft, _at: datetime) -> RunState:
+    return state.without(event.filename)
+
+
 @on(ev.ReviewingStart)
 def _reviewing(state: RunState, event: ev.ReviewingStart, at: datetime) -> RunState:
     return state.staged("reviewing", at, iteration=event.iteration, task=state.task)
@@ -383,8 +400,8 @@ def _item_in_slot(state: RunState, event: ev.WatchProcessingItem, at: datetime) 
     )
     return state.with_items(
         (*others, part),
-        kind="watch",
-        position=max(state.position, event.position),
+        kind=state.kind if state.hands else "watch",
+        position=state.position if state.hands else max(state.position, event.position),
         total=event.total or state.total,
         slots=max(state.slots, event.slot),
         active_slots=state.active_slots or max(state.slots, event.slot),
@@ -455,7 +472,9 @@ def _landing(state: RunState, event: ev.WatchLanding, at: datetime) -> RunState:
 
 @on(ev.WatchLanded)
 def _landed(state: RunState, event: ev.WatchLanded, _at: datetime) -> RunState:
-    return state.without(event.filename)
+    left = state.without(event.filename)
+    is_task = left.hands and left.slots
+    return changed(left, position=left.position + 1) if is_task else left
 
 
 @on(ev.WatchProposed)

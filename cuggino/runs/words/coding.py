@@ -27,6 +27,8 @@ def coding_words(event: ev.LoopPhaseEvent) -> Words | None:
         case ev.SpecsChanged():
             changed = ", ".join(event.paths)
             return Words("Loop", f"Specifications changed: {changed}; replanning", "warning")
+        case ev.HandsEnded():
+            return _hands(event)
         case ev.ImprovementsKept():
             return Words("Loop", _improvements(event), "warning")
         case ev.LoopApproved(checked=False):
@@ -43,6 +45,12 @@ def coding_words(event: ev.LoopPhaseEvent) -> Words | None:
 def _command(event: ev.CommandStartedEvent | ev.CommandOutputEvent) -> str:
     setup = isinstance(event, ev.SetupCommandStarted | ev.SetupCommandOutput)
     return "Setup" if setup else "Check"
+
+
+def _hands(event: ev.HandsEnded) -> Words:
+    left = "; ".join(f"{name} did not: {reason}" for name, reason in event.undone.items())
+    landed = f"{len(event.landed)} {'task' if len(event.landed) == 1 else 'tasks'} landed"
+    return Words("Loop", f"{landed}; {left}" if left else landed, "warning" if left else "heading")
 
 
 def _improvements(event: ev.ImprovementsKept) -> str:

@@ -58,7 +58,9 @@ def watch_words(event: ev.WatchLoopEvent) -> Words | None:
             return _watch("Backlog empty, waiting for new items...")
         case ev.WatchProcessingItem():
             where = f" (slot {event.slot})" if event.slot else ""
-            return _watch(f"Processing: {event.filename}{where}")
+            name = event.filename
+            what = event.title if event.title.startswith(f"{name}: ") else name  # a task of hands
+            return _watch(f"Processing: {what}{where}")
         case ev.WatchItemCompleted():
             how = ", unchecked" if event.checked is False else ""
             return _watch(f"Completed{how}: {event.filename}")

@@ -3,7 +3,7 @@
 from cuggino.stages.slots.candidates import publish_candidate
 from cuggino.stages.slots.checking import Gate, Red, branch_names, clean_check_stage
 from cuggino.stages.slots.copying import included_files, missing_ignored
-from cuggino.stages.slots.folder import GATE, Slot, check_folder, slot_home, slots_of
+from cuggino.stages.slots.folder import GATE, HANDS, Slot, check_folder, slot_home, slots_of
 from cuggino.stages.slots.keeping import NotKept, known_refs, numbered
 from cuggino.stages.slots.landing import LandOn, Trunk
 from cuggino.stages.slots.listing import (
@@ -36,6 +36,7 @@ from cuggino.stages.slots.shared import WorkRef, push_shared, remote_of, shared_
 __all__ = [
     "GATE",
     "GIVEN",
+    "HANDS",
     "TARGET",
     "TRUNK",
     "WORK",

@@ -17,6 +17,9 @@ GATE = "gate"
 CHECK = "check"
 """The name of the gate tree where the work of a run is checked; that of a slot has its number."""
 
+HANDS = "hands"
+"""The folder of the clones in which several hands work, beside the clone of their run."""
+
 _FIRST_PORT, _PORTS = 20_000, 100
 
 

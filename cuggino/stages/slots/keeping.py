@@ -32,7 +32,7 @@ UNCOMMITTED = "Cuggino-Kept: uncommitted"
 
 _CHANGES = "uncommitted changes"
 _COMMITS = "commits that have not landed"
-_OTHERS = "a branch or a stash that the agent left"
+_OTHERS = "branches, stashes or kept work in it"
 _LEAVING = "refs/cuggino/leaving"
 
 
@@ -221,8 +221,9 @@ def _check_repositories(slot: Slot, head: str, tree: str) -> Flow[None]:
 
 
 def _tips(slot: Slot) -> Flow[list[str]]:
-    """Return the commits of branches and stashes in the slot."""
-    listed = yield from slot.git.must(*EACH_REF, "refs/heads", "refs/stash")
+    """Return the commits of branches and stashes in the slot, and those that hands left in it."""
+    where = ("refs/heads", "refs/stash", TRUNK, CANDIDATES, KEPT)
+    listed = yield from slot.git.must(*EACH_REF, *where)
     refs = commits_of_refs(listed.text)
     tips = [*refs.values()]
     if "refs/stash" in refs:

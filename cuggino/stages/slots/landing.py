@@ -57,6 +57,9 @@ from cuggino.stages.slots.refs import KEPT, TRUNK, candidate_ref, kept_ref, kept
 
 LandOn = Literal["follow", "branch"]
 """The destination of items: the user's branch, or a separate branch for each."""
+LandAs = Literal["merge", "commit", "commits"]
+"""How work becomes part of the trunk: merged, as a single commit, or as the commits that it is if
+nothing else has landed, else merged."""
 
 _CANDIDATE = "Candidate"
 """The trailer that names the candidate if it is not a parent of the commit."""
@@ -84,9 +87,12 @@ class Trunk:
     Use one `Trunk` per project, and one of its streams at a time: their events must not interleave.
     """
 
-    def __init__(self, gate: Gate, *, land_on: LandOn = "follow") -> None:
+    def __init__(
+        self, gate: Gate, *, land_on: LandOn = "follow", land_as: LandAs = "merge"
+    ) -> None:
         self._gate = gate
         self._land_on = land_on
+        self._land_as = land_as
         self._branch: str | None = None
         """The branch that follows, once that is known."""
         self._refused: tuple[tuple[str, str], WatchFollowDelayed] | None = None
@@ -447,8 +453,11 @@ class Trunk:
         message = landing_message(candidate.filename, title)
         before = yield from gate.take(trunk)
         base = yield from self._foreign_base(place, candidate, trunk)
+        if base is None and self._land_as == "commit":
+            base = candidate.base
         if base is None:
-            merged = yield from gate.merge(commit, message, only=self._land_on == "branch")
+            only = self._land_on == "branch" or self._land_as == "commits"
+            merged = yield from gate.merge(commit, message, only=only)
         else:
             merged = yield from gate.pick(commit, base, f"{message}{_CANDIDATE}: {commit}\n")
         if isinstance(merged, NotMerged):

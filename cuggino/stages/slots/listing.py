@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -17,13 +17,13 @@ from cuggino.git import Git
 from cuggino.operators import Flow, ask, emit, flow, pause
 from cuggino.processes import process_output
 from cuggino.sandbox import Views
-from cuggino.stages.slots.folder import Slot, is_gate_tree, slot_home, slot_in
+from cuggino.stages.slots.folder import HANDS, Slot, is_gate_tree, slot_home, slot_in
 from cuggino.stages.slots.keeping import known_refs, left_in
 from cuggino.stages.slots.record import SlotRecord, record_of, record_path
 from cuggino.stages.slots.refs import CANDIDATES, KEPT, TRUNK, base_ref, item_of
 from cuggino.stages.slots.settings import reset_settings
 
-SlotFolderKind = Literal["slot", "gate", "aside", "remains"]
+SlotFolderKind = Literal["slot", "hand", "gate", "aside", "remains"]
 
 _ASIDE, _REMAINS = "kept-", (".new", ".gone")
 
@@ -33,11 +33,11 @@ class SlotFolder:
     """A folder in the slot folder of a project."""
 
     kind: SlotFolderKind
-    """`slot`; `gate`: a gate tree; `aside`: a slot that was set aside with work in it; `remains`:
-    leftovers of a killed process."""
+    """`slot`; `hand`: a clone of the first slot, for a task of a run; `gate`: a gate tree; `aside`:
+    a slot that was set aside with work in it; `remains`: leftovers of a killed process."""
     folder: Path
     number: int = 0
-    """Of a slot, from 1."""
+    """Of a slot or a hand, from 1."""
     item: str = ""
     """The item that it was used for last, or is used for now."""
     base: str = ""
@@ -136,15 +136,41 @@ def _listing(git: Git, slot_folder: str | None, specs: str, busy: bool) -> Flow[
         known = yield from known_refs(git)
     except ProcessFailed:  # no repository, so no slots
         known = {}
+    folders = yield from _folders(home, git, known, specs, busy)
+    hands = yield from _hands(home, git, specs, busy)
+    if any(hand.unlanded for hand in hands):  # its objects are in their clone
+        folders = [
+            one if one.number != 1 else replace(one, unlanded=one.unlanded or "work of hands")
+            for one in folders
+        ]
+    refs = yield from _refs(git, known)
+    return SlotListing(
+        folder=home, trunk=known.get(TRUNK), folders=(*folders, *hands), refs=tuple(refs)
+    )
+
+
+def _hands(home: Path, git: Git, specs: str, busy: bool) -> Flow[list[SlotFolder]]:
+    """Describe the folders of hands, which are slots of the clone of their run."""
+    clone = slot_in(home, 1, git.cwd, views=git.views)
+    if not (home / HANDS).is_dir():
+        return []
+    known: Mapping[str, str] = {}
+    if not busy and clone.root.is_dir():
+        with suppress(ProcessFailed):  # what git cannot read is not removed
+            known = yield from known_refs(clone.git)
+    found = yield from _folders(home / HANDS, replace(git, cwd=clone.folder), known, specs, busy)
+    return [replace(one, kind="hand") if one.kind == "slot" else one for one in found]
+
+
+def _folders(
+    home: Path, git: Git, known: Mapping[str, str], specs: str, busy: bool
+) -> Flow[list[SlotFolder]]:
     folders = []
     for path in _entries(home):
         entry = yield from _folder(path, git, known, specs, busy)
         if entry is not None:
             folders.append(entry)
-    refs = yield from _refs(git, known)
-    return SlotListing(
-        folder=home, trunk=known.get(TRUNK), folders=tuple(folders), refs=tuple(refs)
-    )
+    return folders
 
 
 def _folder(
@@ -229,7 +255,8 @@ def _cleaned(git: Git, slot_folder: str | None, specs: str, dry_run: bool) -> Fl
     folders = tuple(folder for folder in before.folders if folder.is_removable)
     refs = tuple(ref for ref in before.refs if ref.landed)
     if not dry_run:
-        for folder in folders:
+        # hands before the clone that they depend on
+        for folder in sorted(folders, key=lambda one: one.folder.parent == before.folder):
             yield from _remove(folder)
         gone = [ref.ref for ref in refs]
         gone += [base_ref(folder.number) for folder in folders if folder.kind == "slot"]
@@ -237,6 +264,8 @@ def _cleaned(git: Git, slot_folder: str | None, specs: str, dry_run: bool) -> Fl
         if gone:
             yield from git.must("update-ref", "--stdin", stdin=stdin)
         with suppress(OSError):  # not empty
+            (before.folder / HANDS).rmdir()
+        with suppress(OSError):
             before.folder.rmdir()
     left = SlotListing(
         folder=before.folder,

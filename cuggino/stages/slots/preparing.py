@@ -19,6 +19,7 @@ from cuggino.stages.acts import act
 from cuggino.stages.slots.copying import copy_included, copy_specs
 from cuggino.stages.slots.folder import Slot, slot_in
 from cuggino.stages.slots.keeping import (
+    Leftover,
     NotKept,
     changes,
     is_uncommitted,
@@ -134,11 +135,20 @@ class _Preparing:
         return record
 
     def _kept(self, slot: Slot, record: SlotRecord, known: dict[str, str]) -> Flow[str | None]:
-        """Keep the work in a slot, and return its commit; None if the slot is moved aside."""
+        """Keep the work in a slot, and return its commit.
+
+        None if the slot is moved aside, or if it is another one, and is being prepared for another
+        item by now: then its work was kept before.
+        """
+        problem, work, found = "", "", list[Leftover]()
         try:
             work, found = yield from leftovers(slot, record, known, self._specs)
         except (ProcessFailed, NotKept) as error:
-            yield from emit(set_aside(slot, record, str(error)))
+            problem = str(error)
+        if slot.root != self._slot.root and record_of(slot.root) != record:
+            return None
+        if problem:
+            yield from emit(set_aside(slot, record, problem))
             return None
         events = yield from keep(slot, record, known, found)
         yield from emit(*events)
@@ -152,8 +162,10 @@ class _Preparing:
             yield from reset_settings(other, record)
             work = yield from self._kept(other, record, known)
             if work is not None:
-                write_record(other, replace(record, ready=False))
+                if record_of(other.root) == record:
+                    write_record(other, replace(record, ready=False))
                 return work
+        known = yield from known_refs(self._slot.project_git)  # kept meanwhile, from another slot
         kept = numbered(known, self._item)
         latest = known[kept[max(kept)]] if kept else None
         candidate = known.get(candidate_ref(self._item))

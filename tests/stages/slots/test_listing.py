@@ -11,6 +11,7 @@ import pytest
 from cuggino import run
 from cuggino.errors import ConfigError, StorageError
 from cuggino.stages.slots import (
+    HANDS,
     TRUNK,
     SlotListing,
     SlotsCleaned,
@@ -19,10 +20,13 @@ from cuggino.stages.slots import (
     clean_slots,
     kept_ref,
     list_slots,
+    prepare_slot,
     publish_candidate,
     slots_of,
 )
 from tests.stages.slots.conftest import SlottedProject
+
+CHANGED = "uncommitted changes"
 
 
 def listed(project: SlottedProject, **options: Any) -> SlotListing:
@@ -126,6 +130,38 @@ class TestListing:
             "slot-1.gone": "remains",
             "kept-slot-1-1": "aside",
         }
+
+    def test_hands(self, used: SlottedProject) -> None:
+        """They are clones of the first slot, and go before it; it stays as long as work is left."""
+        clone = used.slot(1)
+        home = clone.root.parent / HANDS
+        first, second = slots_of(clone.folder, str(home), 2)
+        for hand, task in ((first, "task-1.1"), (second, "task-1.2")):
+            run(prepare_slot(hand, base=used.head(), item=task))
+        gate_tree(home / "gate", clone.folder)
+        (second.folder / "new.py").write_text("new\n")
+        hands = [one for one in listed(used).folders if one.folder.parent == home]
+        assert [
+            ("gate", 0, "", ""),
+            ("hand", 1, "task-1.1", ""),
+            ("hand", 2, "task-1.2", CHANGED),
+        ] == [(one.kind, one.number, one.item, one.unlanded) for one in hands]
+        result = cleaned(used)
+        assert ["slot-2", "gate", "slot-1"] == names(result.folders)
+        assert {"work of hands", CHANGED} < {one.unlanded for one in result.left.folders}
+        assert not first.root.exists()
+        head = clone.root / ".git" / "HEAD"
+        head.rename(head.with_name("gone"))
+        assert "git cannot read it" in listed(used).folders[0].unlanded
+        head.with_name("gone").rename(head)
+        (second.folder / "new.py").unlink()
+        kept = used.commit("what a task left", clone.root)
+        used.git("update-ref", kept_ref("task-1.3", 1), kept, cwd=clone.root)
+        used.git("reset", "--quiet", "--hard", "HEAD~", cwd=clone.root)
+        assert ["slot-2"] == names(cleaned(used).folders)
+        assert not home.exists()
+        _, (saved,) = used.prepare(clone, "e.md")
+        assert kept == used.refs()[saved.ref]
 
     def test_a_slot_that_git_cannot_read(self, used: SlottedProject) -> None:
         """A broken slot is listed with the reason, and not removed."""

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cuggino import run
 from cuggino.errors import ConfigError, ProcessError, StorageError
-from cuggino.stages.slots import TRUNK, base_ref, kept_ref, prepare_slot, slots_of
+from cuggino.operators import Flow, ask
+from cuggino.stages.slots import (
+    TRUNK,
+    base_ref,
+    kept_ref,
+    prepare_slot,
+    preparing,
+    slots_of,
+)
+from cuggino.stages.slots.record import record_of
 from tests.stages.slots.conftest import SlottedProject
 
 
@@ -355,6 +365,34 @@ class TestResuming:
         assert (second.folder / "app.py").read_text() == "changed\n"
         status = project.git("status", "--porcelain", cwd=second.root)
         assert status == " M app.py\n?? new.py\n"
+
+    @pytest.mark.parametrize("step", ["known_refs", "leftovers"])
+    def test_while_its_slot_is_prepared(
+        self, project: SlottedProject, monkeypatch: pytest.MonkeyPatch, step: str
+    ) -> None:
+        """An item has its work although its slot is given to another item at the same time."""
+        first, second = slots_of(project.root, None, 2)
+        base = project.head()
+        project.prepare(first)
+        (first.folder / "app.py").write_text("work\n")
+        work = project.commit("work", first.root)
+        original, others = getattr(preparing, step), [prepare_slot(first, base=base, item="b.md")]
+
+        def overtaken(*given: Any) -> Flow[Any]:
+            if others and step == "leftovers":
+                yield from ask(others.pop())
+            result = yield from original(*given)
+            if others:
+                yield from ask(others.pop())
+            return result
+
+        monkeypatch.setattr(preparing, step, overtaken)
+        project.prepare(second, resume=True)
+        assert (work, base) == (project.head(second.root), project.head(first.root))
+        assert ["b.md", "a.md"] == [
+            record.item for slot in (first, second) if (record := record_of(slot.root))
+        ]
+        assert work in project.refs().values()
 
     def test_in_the_latest_of_several_slots(self, project: SlottedProject) -> None:
         """Of several slots with an item's work, the one that was prepared last counts."""

@@ -1,0 +1,32 @@
+"""The coding loop with several hands."""
+
+from __future__ import annotations
+
+from cuggino.loops.coding.options import LoopRunOptions
+from cuggino.loops.coding.service import LoopService
+from cuggino.loops.frame.run import Run, Story
+from cuggino.loops.hands.run import HandsRun
+
+
+class HandsService(LoopService):
+    """Runs the coding loop; with more than one of the `hands`, several tasks at once.
+
+    ::
+
+        IterationStart PlanningStart [agent] PlanComplete
+        HandsStarted {WatchProcessingItem [agent] WatchCandidate} {WatchLanding [check] WatchLanded}
+        HandsEnded ReviewingStart [agent] Approved WatchLanding [check] WatchLanded WatchFollowed
+        LoopApproved|
+
+    All of it happens in clones of the project. What a reviewer has approved lands on the user's
+    branch once, at the end, through the gate. The events of tasks are interleaved, and carry their
+    `item`. A plan that is a list is done by one agent after the other.
+
+    Errors besides those of `LoopService`: `ConfigError` without a commit to build on, or if the
+    user's branch cannot follow in the end: the run can be resumed then.
+    """
+
+    def story(self, run: Run, options: LoopRunOptions) -> Story:
+        if run.resumed is not None and "hands" not in run.resumed.started.options:
+            options = options.model_copy(update={"hands": 1})  # an earlier version began it
+        return HandsRun(run, options) if options.hands > 1 else super().story(run, options)
