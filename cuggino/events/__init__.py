@@ -203,6 +203,8 @@ from cuggino.events.waiting import (
     WaitingStarted,
 )
 from cuggino.events.watch import (
+    AttemptChosen,
+    AttemptLost,
     ClusterWorker,
     NotificationFailed,
     WatchAuditEnded,
@@ -251,6 +253,8 @@ __all__ = [
     "ApprovalQuestioned",
     "Approved",
     "At",
+    "AttemptChosen",
+    "AttemptLost",
     "Baseline",
     "BranchChanged",
     "BudgetKind",

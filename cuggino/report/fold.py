@@ -90,6 +90,8 @@ class Changed(NamedTuple):
 
 _UNCHANGED = Changed()
 _PARTS: Final[Mapping[str, str]] = {
+    "AttemptChosen": "slots",
+    "AttemptLost": "slots",
     "CheckCommandOutput": "checks reviews",
     "CommitPerformed": "commits head plan",
     "CommitSeen": "commits head",

@@ -316,7 +316,11 @@ class TestRaceUntil:
     def test_an_error_of_the_function(self) -> None:
         """An exception of `wins` is the error of the race."""
         t = Marbles(a=0)
-        seen = t.record(t.cold("(a|)").pipe(ops.map(rx.just), race_until(lambda n: 1 // n > 0)))
+
+        def by_itself(n: int) -> bool:
+            return n // n > 0
+
+        seen = t.record(t.cold("(a|)").pipe(ops.map(rx.just), race_until(by_itself)))
         assert [kind for _, kind, _ in seen] == ["next", "error"]
 
 

@@ -22,7 +22,8 @@ class CodingOptions(LoopSettings, ReviewSettings, CommandSettings, CommitSetting
     @property
     def approval_is_checked(self) -> bool:
         """Whether an approval counts only if the check command passes."""
-        return self.check_command is not None and self.gate != "context"
+        decides = self.gate != "context" or len(self.choices) > 1
+        return self.check_command is not None and decides
 
     @property
     def is_checked_later(self) -> bool:
@@ -67,6 +68,9 @@ class LoopRunOptions(CodingOptions, RunOptions):
         "store_findings",
         "journal",
         "merge",
+        "attempts",
+        "choose",
+        "attempt_of",
     )
     kept_apart = ("focus", "item")
 
@@ -88,6 +92,8 @@ class LoopRunOptions(CodingOptions, RunOptions):
     def is_checked_later(self) -> bool:
         return self.slot is not None
 
+    attempt_of: str | None = None
+    """The id of the run of which this is one of several attempts."""
     merge: str | None = None
     """A commit to merge into the work first. An agent resolves conflicts; without a `review`, the
     reviewer is the next one."""

@@ -174,9 +174,9 @@ def settled_run(watch: JournalFile) -> tuple[str, LoopTerminalEvent] | None:
     item, last = "", None
     for entry in watch.entries:
         match entry.event:
-            case WatchProcessingItem(filename=name):
+            case WatchProcessingItem(filename=name, slot=0):
                 item, last = name, last if name == item else None
-            case LoopTerminalEvent() as end:
+            case LoopTerminalEvent(item=None) as end:
                 last = end
             case WatchItemCompleted() | WatchItemRetained() | WatchItemRetry() | WatchItemParked():
                 item, last = "", None

@@ -82,8 +82,8 @@ def _whole(value: object) -> int:
 
 
 def _slots(event: ev.RunStarted) -> int:
-    """Return the slots of a watch that has several."""
-    slots = _whole(event.options.get("slots")) if event.kind == "watch" else 0
+    """Return the slots of a watch that has several, or those of several attempts."""
+    slots = _whole(event.options.get("slots")) if event.kind == "watch" else event.attempts
     return slots if slots > 1 else 0
 
 
@@ -383,7 +383,7 @@ def _item_in_slot(state: RunState, event: ev.WatchProcessingItem, at: datetime) 
     )
     return state.with_items(
         (*others, part),
-        kind="watch",
+        kind=state.kind or "watch",
         position=max(state.position, event.position),
         total=event.total or state.total,
         slots=max(state.slots, event.slot),
@@ -551,6 +551,11 @@ def _parked(state: RunState, event: ev.WatchItemParked, _at: datetime) -> RunSta
     return _put_away(state, event.filename, set_aside=_ended_with(state, event, event.reason))
 
 
+@on(ev.AttemptLost)
+def _lost(state: RunState, event: ev.AttemptLost, _at: datetime) -> RunState:
+    return state.without(event.filename)
+
+
 @on(ev.WatchItemRetained)
 def _put_back(state: RunState, event: ev.WatchItemRetained, _at: datetime) -> RunState:
     return _put_away(state, event.filename)
@@ -715,6 +720,7 @@ def _with_job(
 
 
 _COUNTED: tuple[type[ev.Event], ...] = (
+    ev.AttemptChosen,
     ev.CommitPerformed,
     ev.CommitSeen,
     ev.RoleViolated,
