@@ -247,8 +247,10 @@ class Runtime:
         """Return the agent of an attempt: the usual one, unless it has one of its own."""
         if choice.agent is None and choice.path is None:
             return self.services.agent
-        changes = {"agent": choice.agent or self.config.agent, "agent_path": choice.path}
-        return configured_agent(self.config.model_copy(update=changes), cwd=self.cwd)
+        agent, usual = choice.agent or self.config.agent, self.config
+        path = choice.path or (usual.agent_path if agent == usual.agent else None)
+        changes = {"agent": agent, "agent_path": path}
+        return configured_agent(usual.model_copy(update=changes), cwd=self.cwd)
 
     @property
     def watcher(self) -> loops.WatchService:

@@ -269,7 +269,7 @@ class WatchSentBack(WatchLoopEvent):
     reason: Literal["conflict", "check", "setup", "changed-files", "ci", "review"]
     """`conflict`: git cannot merge it; `check` and `setup`: the command failed on the merged work;
     `changed-files`: the command changed files that git tracks; `ci`: a job of its pull request
-    failed; `review`: a person asks for changes there."""
+    failed; `review`: a person asks for changes there, or does not approve the landing."""
     output: str = ""
     """The end of the output of git, of the command or of the job, or the comments of the review."""
     paths: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ from reactivex import Observable, from_iterable, just, operators as ops
 
 from cuggino.agents.base import LlmAgent
 from cuggino.config import AttemptChoice
-from cuggino.domain import hits_every_item, title_of
+from cuggino.domain import Decision, hits_every_item, title_of
 from cuggino.errors import ConfigError, CugginoError, ItemSkipped, LoopError
 from cuggino.events import (
     Approved,
@@ -24,7 +24,11 @@ from cuggino.events import (
     LoopApproved,
     LoopEvent,
     LoopSpecIssue,
+    LoopStalled,
     LoopTerminalEvent,
+    PersonAnswers,
+    WaitingEnded,
+    WaitingStarted,
     WatchCandidate,
     WatchEvent,
     WatchLanded,
@@ -88,6 +92,10 @@ class Race:
     lost: Mapping[str, AttemptLost] = field(default_factory=dict)
     chosen: str = ""
     """The attempt that lands."""
+    asked: WaitingStarted | None = None
+    """The wait for the approval of its landing, until it has ended."""
+    decision: Decision | None = None
+    """A person's decision on the landing of its candidate."""
     sent_back: WatchSentBack | None = None
     """Why it did not, until it has another candidate."""
     returns: int = 0
@@ -100,9 +108,14 @@ class Race:
             case LoopTerminalEvent(item=str(name)):
                 return replace(self, ends={**self.ends, name: event})
             case WatchCandidate(filename=name, approved=True):
-                return replace(self, passed={**self.passed, name: event}, sent_back=None)
+                passed = {**self.passed, name: event}
+                return replace(self, passed=passed, decision=None, sent_back=None)
             case AttemptChosen(filename=name):
-                return replace(self, chosen=name, returns=0)
+                return replace(self, chosen=name, decision=None, returns=0)
+            case WaitingStarted(item=self.chosen, until=PersonAnswers(approves="landing")):
+                return replace(self, asked=event)
+            case WaitingEnded(item=self.chosen, until=PersonAnswers(approves="landing")):
+                return replace(self, asked=None, decision=Decision.of(event))
             case AttemptLost(filename=name):
                 chosen = "" if name == self.chosen else self.chosen
                 return replace(self, lost={**self.lost, name: event}, chosen=chosen)
@@ -128,7 +141,8 @@ class Race:
 
 _TAGS = (
     *("AttemptChosen", "AttemptLost", "LoopApproved", "LoopMaxIterations", "LoopSpecIssue"),
-    *("LoopStalled", "WatchCandidate", "WatchLanded", "WatchSentBack"),
+    *("LoopStalled", "WaitingEnded", "WaitingStarted"),
+    *("WatchCandidate", "WatchLanded", "WatchSentBack"),
 )
 """The events of which `Race` is made."""
 
@@ -212,6 +226,8 @@ class AttemptsRun(Story):
         self._here = places.placement
         self._trunk = places.trunk
         self._base = ""
+        self._unanswered: LoopStalled | None = None
+        """The result of the run if nobody has approved the landing in time."""
         self.commands: Commands = Commands(run.control)
 
     def run(self) -> Flow[None]:
@@ -250,6 +266,8 @@ class AttemptsRun(Story):
             CugginoError: all attempts of the round have failed, or one was halted, as by a usage
                 limit.
         """
+        if self._unanswered is not None:
+            return self._unanswered
         names = [self._name(number) for number in self._numbers(round_)]
         lost = [self._race.lost[name] for name in names if name in self._race.lost]
         have_failed = self._is_halted or all(one.why == "failed" for one in lost)
@@ -408,6 +426,7 @@ class AttemptsRun(Story):
         focus = options.focus
         if choice.hint is not None:
             focus = f"{focus.rstrip()}\n\nAdvice for this attempt: {choice.hint.strip()}\n"
+        is_usual = choice.agent in (None, options.agent)
         review = None  # one that was sent back gets the reason
         if is_first:
             before = self._numbers((number - 1) // self._size).start
@@ -422,7 +441,8 @@ class AttemptsRun(Story):
                 "review": review,
                 "gate": "block" if options.gate == "context" else options.gate,
                 "store_findings": False,
-                "model": choice.model or options.model,
+                "approve": [kind for kind in options.approve if kind != "landing"],  # asked once
+                "model": choice.model or (options.model if is_usual else None),
                 "agent": choice.agent or options.agent,
             }
         )
@@ -502,6 +522,24 @@ class AttemptsRun(Story):
         while not self._race.has_landed:
             candidate, back = self._race.passed[name], self._race.sent_back
             if back is None:
+                decision = yield from self._decision(name, candidate)
+                if decision.outcome == "rejected":
+                    back = WatchSentBack(
+                        filename=name,
+                        reason="review",
+                        output=decision.text,
+                        returns=self._race.returns + 1,
+                    )
+                    yield from forward(self._heard(just(back), name))
+                    continue
+                if decision.outcome == "expired":
+                    message = f"nobody has approved it within {self._options.approve_within}"
+                    yield from self._lost(number, "not-approved", message)
+                    ended = self._race.ends[name].iteration
+                    self._unanswered = LoopStalled(
+                        iteration=ended, reason="approval", message=message
+                    )
+                    return False
                 landing = self._trunk.land(candidate, title=title, returns=self._race.returns)
                 yield from forward(self._heard(landing, name), name=SLOTS)
                 continue
@@ -516,6 +554,23 @@ class AttemptsRun(Story):
                 return False
         yield from forward(self._trunk.follow(), name="follow")
         return True
+
+    def _decision(self, name: str, candidate: WatchCandidate) -> Flow[Decision]:
+        """Wait until a person approves what lands, if that is asked for; once, for the winner."""
+        if "landing" not in self._options.approve:
+            return Decision("approved")
+        if self._race.decision is None:
+            yield from forward(self._heard(flow(lambda: self._asked(candidate)), name))
+        assert self._race.decision is not None
+        return self._race.decision
+
+    def _asked(self, candidate: WatchCandidate) -> Flow[None]:
+        base, commit = candidate.base[:12], candidate.commit[:12]
+        git = self._slot(1).project_git
+        log = yield from git.must("log", "--reverse", "--format=- %h %s", f"{base}..{commit}", "--")
+        text = f"`git diff {base} {commit}` shows it. Commits:\n\n{log.text}"
+        about = item_name(self._options.item or "") or title_of(self._options.focus)
+        yield from self._run.decision("landing", text, about=about, begun=self._race.asked)
 
 
 def _watch_options(options: LoopRunOptions) -> WatchRunOptions:

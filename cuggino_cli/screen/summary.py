@@ -171,6 +171,8 @@ def _how_to_resume(run: RunState, journaled: bool) -> str:
 def _review(run: RunState, has_git: bool) -> str:
     if not has_git:
         return "review the changes; with git, `git diff` would show them"
+    if run.landings:
+        return f"review the commits: git log -p -m --first-parent -{len(run.landings)}"
     if not run.commits:
         return "review the changes: git status, git diff"
     return f"review the commits: git log -p -{len(run.commits)}"

@@ -13,13 +13,14 @@ from reactivex import Observable
 from cuggino import events as ev
 from cuggino.agents.base import LlmAgent
 from cuggino.config import AttemptChoice, Config
+from cuggino.domain import Decision
 from cuggino.errors import AgentFailed, LoopError, QuotaExceeded
 from cuggino.loops import AttemptsService
 from cuggino.loops.attempts import Race
 from cuggino.operators.supervision import QuotaGate
 from cuggino.runs import RecordedRun, Runs, RunState
 from cuggino.stages import chosen_attempt
-from cuggino.storage import Workspace, find_run
+from cuggino.storage import Workspace, decide, find_run
 from cuggino.testing import AgentRun, Do, InMemoryAgent, Say, VirtualRuntime, Wait, Write
 from cuggino.testing.story import Story
 from tests.git_project import isolate_git
@@ -91,6 +92,16 @@ class Attempts:
     @property
     def workspace(self) -> Workspace:
         return Workspace(self.cousin.folder)
+
+    def decides(self, at: str, decision: Decision) -> None:
+        """Let a person decide at this time on the only thing that waits."""
+
+        def act() -> None:
+            (issue,) = [one for one in self.workspace.issues() if one.is_approval]
+            approves = decision.outcome == "approved"
+            decide(self.workspace, issue, approves=approves, text=decision.text)
+
+        self.cousin.at(at, act)
 
     def refs(self) -> list[str]:
         listed = self.cousin.git("for-each-ref", "--format=%(refname)", "refs/cuggino")
@@ -189,6 +200,18 @@ def test_a_judge_that_names_none(tmp_path: Path) -> None:
     chosen = story.one(ev.AttemptChosen)
     assert ("attempt-2", 2) == (chosen.filename, chosen.passed)
     assert "the first that passed" in chosen.reason
+
+
+def test_another_agent_has_its_own_model(tmp_path: Path) -> None:
+    """The configured model is that of the configured agent, not of an attempt's other one."""
+    agents = {"a": liar(2), "b": liar(2), "c": liar(2)}
+    choices = [
+        AttemptChoice(hint="a"),
+        AttemptChoice(hint="b", agent="codex"),
+        AttemptChoice(hint="c", agent="codex", model="gpt"),
+    ]
+    Attempts(tmp_path, agents, attempts=choices, model="opus").run().check()
+    assert ["opus", None, "gpt"] == [agent.spawned[0].model for agent in agents.values()]
 
 
 def test_a_second_round_knows_the_first(tmp_path: Path) -> None:
@@ -322,6 +345,64 @@ def test_the_branch_has_moved_meanwhile(tmp_path: Path) -> None:
     assert "conflict" == story.one(ev.WatchSentBack).reason
     assert "hello, both\n" == project.cousin.read("hello.txt")
     assert isinstance(story.last, ev.LoopApproved)
+
+
+def twice(after: str) -> InMemoryAgent:
+    """Return an agent whose work is rejected by a person, so that it does more."""
+    return InMemoryAgent(
+        {
+            "planning": [PLAN] * 2,
+            "implementing": [
+                [Wait(after), Write("hello.txt", "hello\n"), Say("<DONE>Do it</DONE>")],
+                [Write("more.txt", "more"), Say("<DONE>Do more</DONE>")],
+            ],
+            "reviewing": [APPROVE] * 2,
+        }
+    )
+
+
+class TestApproval:
+    """With `"approve": ["landing"]` a person is asked once, for what lands."""
+
+    def test_it_is_rejected(self, tmp_path: Path) -> None:
+        """The chosen attempt gets the reason, and lands once its work is approved."""
+        agents = {"lie": liar(), "a": twice("5m"), "b": honest("14m")}
+        project = Attempts(tmp_path, agents, approve=["landing"])
+        project.decides("1h", Decision("rejected", "It says too little."))
+        project.decides("2h", Decision("approved"))
+        story = project.run().check()
+        assert [300.0, 3600.0] == [round(at, -2) for at in story.times(ev.WaitingStarted)]
+        back = story.one(ev.WatchSentBack)
+        assert ("review", "It says too little.") == (back.reason, back.output)
+        prompt = agents["a"].sessions("planning")[1].system_prompt or ""
+        assert "It says too little." in prompt
+        assert 7200.0 <= story.times(ev.WatchLanded)[0]
+        assert "more" == project.cousin.read("more.txt")
+        assert ["attempt-1", "attempt-3"] == sorted(lost(story))
+
+    def test_a_kill_keeps_the_wait(self, tmp_path: Path) -> None:
+        """A resumed run asks nothing again, and an answer given in between counts."""
+        project = Attempts(tmp_path, {"a": honest("5m"), "b": liar()}, approve=["landing"])
+        project.run(until="30m")
+        (issue,) = [one for one in project.workspace.issues() if one.is_approval]
+        assert "Approve the work before it lands? (Say hello)" in issue.path.read_text()
+        decide(project.workspace, issue, approves=True)
+        project.agents = {"a": InMemoryAgent({}), "b": InMemoryAgent({})}
+        story = project.run(resume=True).check()
+        assert isinstance(story.last, ev.LoopApproved)
+        assert [] == [one for one in project.workspace.issues() if one.is_approval]
+        assert ["Say hello", "Begin"] == project.subjects()
+
+    def test_nobody_decides(self, tmp_path: Path) -> None:
+        """After the deadline the run ends without a second round, and the work is kept."""
+        agents = {"a": honest("5m"), "b": liar()}
+        project = Attempts(tmp_path, agents, approve=["landing"], approve_within="8h")
+        story = project.run().check()
+        assert isinstance(story.last, ev.LoopStalled)
+        assert ("approval", None) == (story.last.reason, story.last.item)
+        assert {"attempt-1", "attempt-2"} == set(lost(story))
+        assert "refs/cuggino/attempts/attempt-1/1" in project.refs()
+        assert ["Begin"] == project.subjects()
 
 
 def test_an_item_of_the_backlog(tmp_path: Path) -> None:
