@@ -53,7 +53,7 @@ class AttemptChoice(_Choice):
     """What one of several attempts differs in; nothing by default."""
 
     hint: str | None = Field(default=None, pattern=r"\S")
-    """Advice for the agents of this attempt, such as "write the test first"."""
+    """Advice for the planning agent of this attempt, such as "tests first", added to the focus."""
 
 
 class AcpProgram(Section):
