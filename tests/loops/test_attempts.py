@@ -18,6 +18,7 @@ from cuggino.errors import AgentFailed, LoopError, QuotaExceeded
 from cuggino.loops import AttemptsService
 from cuggino.loops.attempts import Race
 from cuggino.operators.supervision import QuotaGate
+from cuggino.report import NightReport, load_report
 from cuggino.runs import RecordedRun, Runs, RunState
 from cuggino.stages import chosen_attempt
 from cuggino.storage import Workspace, decide, find_run
@@ -411,10 +412,10 @@ def test_an_item_of_the_backlog(tmp_path: Path) -> None:
         {
             "planning": [PLAN] * 2,
             "implementing": [
-                [Write("wrong.txt", "x"), Wait("5m"), Say("<DONE>No</DONE>")],
-                [Write("hello.txt", "hello"), Wait("1m"), Say("<DONE>Yes</DONE>")],
+                [SPENT, Write("wrong.txt", "x"), Wait("5m"), Say("<DONE>No</DONE>")],
+                [SPENT, Write("hello.txt", "hello"), Wait("1m"), Say("<DONE>Yes</DONE>")],
             ],
-            "reviewing": [APPROVE],
+            "reviewing": [[SPENT, *APPROVE]],
         }
     )
     project = Attempts(tmp_path, {"judge": agent}, attempts=1)
@@ -427,6 +428,14 @@ def test_an_item_of_the_backlog(tmp_path: Path) -> None:
     assert ["overtaken"] == [*lost(story).values()]
     assert "attempts must be a number from 1 to 8, not 20" == story.one(ev.WatchItemHeld).reason
     assert "hello" == project.cousin.read("hello.txt")
+    night = load_report(project.cousin.folder)
+    assert isinstance(night, NightReport)
+    rows = [(one.item.name, one.item.state, len(one.commits)) for one in night.items]
+    assert [("1.md", "approved", 1), ("2.md", "held", 0)] == sorted(rows)
+    assert 1.5 == night.cost_usd
+    proof = next(night.proof(one) for one in night.items if one.item.name == "1.md")
+    assert proof is not None
+    assert "good" == proof.tone
 
 
 def test_a_watch_with_slots_parks_it(tmp_path: Path) -> None:

@@ -346,6 +346,8 @@ def _item(state: RunState, event: ev.WatchProcessingItem, at: datetime) -> RunSt
         title=event.title or event.filename,
         position=event.position,
         total=event.total,
+        slots=0,  # those of attempts at the item before
+        active_slots=0,
         is_idle=False,
         is_blocked=False,
         questions=(),
