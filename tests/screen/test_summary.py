@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from cuggino.events import (
@@ -117,6 +119,18 @@ def test_landings_of_slots() -> None:
         after(WatchSentBack(filename="a.md", reason="check", returns=1))
     )
     assert not any("Landed" in line for line in lines(after(*map(done, "ab"))))
+
+
+@pytest.mark.parametrize("has_landed", [True, False])
+def test_attempts(has_landed: bool) -> None:
+    """Of a run with several attempts, the commits of those that have lost are not listed."""
+    landed = WatchLanded(filename="attempt-2", commit="d4e5f6a", trunk_was="c3d4e5f")
+    before = after(*[landed] * has_landed, LoopApproved(iteration=1))
+    summary = replace(before, kind="run", slots=3, tally=tally(commits=(("a1b2c3d", "Lie"),)))
+    shown = lines(summary)
+    assert ("  Landed     1" in shown, "  Landed     0" in shown) == (has_landed, not has_landed)
+    assert not [line for line in shown if "Lie" in line]
+    assert "  Next       review what has landed: git log -p -m --first-parent -1" in shown
 
 
 def test_what_waits_after_a_watch() -> None:
