@@ -103,11 +103,11 @@ class View:
         self._run = known.add(event, at=datetime.now(UTC))
 
     def conclude(self, lines: Lines, ending: Ending) -> None:
-        """Print the summary, if an iteration has begun."""
+        """Print the summary, if an iteration has begun, or something has landed."""
         run, error = self._run, ending.error
         if error is not None:
             run = run.ended(_outcome(error))
-        if run.tally.rounds:
+        if run.tally.rounds or run.landings:
             fragments = summary_fragments(
                 run,
                 duration_s=run.earlier + ending.seconds,

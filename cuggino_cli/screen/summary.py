@@ -176,8 +176,10 @@ def _how_to_resume(run: RunState, journaled: bool) -> str:
 def _review(run: RunState, has_git: bool) -> str:
     if not has_git:
         return "review the changes; with git, `git diff` would show them"
-    if _has_attempts(run):
-        return "review what has landed: git log -p -m --first-parent -1"
+    if _has_attempts(run) and run.landings:
+        landed = f"git log -p -m --first-parent -1 {run.landings[-1].commit_hash}"
+        delayed = "" if run.watched.delayed is None else "; then: git merge refs/cuggino/trunk"
+        return f"review what has landed: {landed}{delayed}"
     if not run.commits:
         return "review the changes: git status, git diff"
     return f"review the commits: git log -p -{len(run.commits)}"

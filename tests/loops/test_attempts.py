@@ -14,7 +14,7 @@ from cuggino import events as ev
 from cuggino.agents.base import LlmAgent
 from cuggino.config import AttemptChoice, Config
 from cuggino.domain import Decision
-from cuggino.errors import AgentFailed, LoopError, QuotaExceeded
+from cuggino.errors import AgentFailed, LoopError, QuotaExceeded, RunNotResumable
 from cuggino.loops import AttemptsService
 from cuggino.loops.attempts import Race
 from cuggino.operators.supervision import QuotaGate
@@ -292,6 +292,7 @@ def test_a_killed_run_pays_for_no_attempt_again(tmp_path: Path) -> None:
     project = Attempts(tmp_path, agents)
     before = project.run(until="5m")
     assert {"attempt-1": "not-approved", "attempt-2": "failed"} == lost(before)
+    whole = find_run(project.workspace.journal, None, kind="run").run_id
     agent = agents["honest"]
     again = InMemoryAgent(
         {
@@ -304,6 +305,10 @@ def test_a_killed_run_pays_for_no_attempt_again(tmp_path: Path) -> None:
     after = project.run(resume=True).check()
     assert ["implementing", "reviewing"] == [one.role for one in again.spawned]
     assert {} == lost(after)
+    attempts = [run for run in Runs(project.cousin.folder).all() if run.path.stem != whole]
+    assert 3 == len(attempts)
+    with pytest.raises(RunNotResumable, match=f"is attempt-. of run {whole}, which resumes it"):
+        find_run(project.workspace.journal, attempts[0].path.stem, kind="run")
     assert isinstance(after.last, ev.LoopApproved)
     assert ["Say hello", "Begin"] == project.subjects()
 

@@ -57,7 +57,7 @@ class Model:
             return Text("<APPROVED>As specified.</APPROVED>")
         if slot == "1":
             self.claims += 1
-            steps = [_bash("echo > other.txt"), Text("<DONE>Say it</DONE>")]
+            steps: list[Text | Tool] = [_bash("echo > other.txt"), Text("<DONE>Say it</DONE>")]
             return steps[self.claims - 1] if self.claims <= len(steps) else _sleep(600)
         if self.claims <= 2:  # until the other one has been sent back, and works again
             return _sleep(0.3)

@@ -15,6 +15,7 @@ from cuggino.events import (
     SessionEnded,
     Usage,
     UsageUpdate,
+    WatchFollowDelayed,
     WatchItemCompleted,
     WatchItemParked,
     WatchLanded,
@@ -125,12 +126,14 @@ def test_landings_of_slots() -> None:
 def test_attempts(has_landed: bool) -> None:
     """Of a run with several attempts, the commits of those that have lost are not listed."""
     landed = WatchLanded(filename="attempt-2", commit="d4e5f6a", trunk_was="c3d4e5f")
-    before = after(*[landed] * has_landed, LoopApproved(iteration=1))
+    delayed = WatchFollowDelayed(branch="main", commit="d4e5f6a", reason="a file is in the way")
+    before = after(*[landed, delayed] * has_landed, LoopApproved(iteration=1))
     summary = replace(before, kind="run", slots=3, tally=tally(commits=(("a1b2c3d", "Lie"),)))
     shown = lines(summary)
     assert ("  Landed     1" in shown, "  Landed     0" in shown) == (has_landed, not has_landed)
     assert not [line for line in shown if "Lie" in line]
-    assert "  Next       review what has landed: git log -p -m --first-parent -1" in shown
+    review = "git log -p -m --first-parent -1 d4e5f6a; then: git merge refs/cuggino/trunk"
+    assert (f"  Next       review what has landed: {review}" in shown) == has_landed
 
 
 def test_what_waits_after_a_watch() -> None:

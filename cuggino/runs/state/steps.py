@@ -389,7 +389,9 @@ def _item_in_slot(state: RunState, event: ev.WatchProcessingItem, at: datetime) 
         position=max(state.position, event.position),
         total=event.total or state.total,
         slots=max(state.slots, event.slot),
-        active_slots=state.active_slots or max(state.slots, event.slot),
+        active_slots=(
+            state.active_slots if state.active_slots < state.slots else max(state.slots, event.slot)
+        ),
         questions=_unasked(state, name),
         held=_others(state.held, name),
         is_idle=False,
