@@ -518,42 +518,42 @@ class AttemptsRun(Story):
         One that is sent back is continued on top of what has landed meanwhile.
         """
         name = self._race.chosen
-        number, title = self._number(name), title_of(self._options.focus)
+        number = self._number(name)
+        self._is_halted = False  # if so, that was another attempt
         while not self._race.has_landed:
             candidate, back = self._race.passed[name], self._race.sent_back
             if back is None:
-                decision = yield from self._decision(name, candidate)
-                if decision.outcome == "rejected":
-                    back = WatchSentBack(
-                        filename=name,
-                        reason="review",
-                        output=decision.text,
-                        returns=self._race.returns + 1,
-                    )
-                    yield from forward(self._heard(just(back), name))
-                    continue
-                if decision.outcome == "expired":
-                    message = f"nobody has approved it within {self._options.approve_within}"
-                    yield from self._lost(number, "not-approved", message)
-                    ended = self._race.ends[name].iteration
-                    self._unanswered = LoopStalled(
-                        iteration=ended, reason="approval", message=message
-                    )
-                    return False
-                landing = self._trunk.land(candidate, title=title, returns=self._race.returns)
-                yield from forward(self._heard(landing, name), name=SLOTS)
-                continue
-            if back.returns >= _RETURNS:
+                yield from self._offered(number, candidate)
+            elif back.returns >= _RETURNS:
                 reason = f"sent back {back.returns} times: {back.reason}"
                 yield from self._lost(number, "failed", reason)
-                return False
-            self._base = (yield from ask(self._trunk.head())) or ""
-            again = self._attempt(number, Returned(candidate, back))
-            yield from forward(again, name=SLOTS)
-            if name in self._race.lost:
+            else:
+                self._base = (yield from ask(self._trunk.head())) or ""
+                again = self._attempt(number, Returned(candidate, back))
+                yield from forward(again, name=SLOTS)
+            if self._is_halted or name in self._race.lost:
                 return False
         yield from forward(self._trunk.follow(), name="follow")
         return True
+
+    def _offered(self, number: int, candidate: WatchCandidate) -> Flow[None]:
+        """Land the candidate; what a person rejects goes back to its attempt with the reason."""
+        name, returns = candidate.filename, self._race.returns
+        decision = yield from self._decision(name, candidate)
+        if decision.outcome == "approved":
+            title = title_of(self._options.focus)
+            landing = self._trunk.land(candidate, title=title, returns=returns)
+            yield from forward(self._heard(landing, name), name=SLOTS)
+        elif decision.outcome == "rejected":
+            back = WatchSentBack(
+                filename=name, reason="review", output=decision.text, returns=returns + 1
+            )
+            yield from forward(self._heard(just(back), name))
+        else:
+            message = f"nobody has approved it within {self._options.approve_within}"
+            yield from self._lost(number, "not-approved", message)
+            iteration = self._race.ends[name].iteration
+            self._unanswered = LoopStalled(iteration=iteration, reason="approval", message=message)
 
     def _decision(self, name: str, candidate: WatchCandidate) -> Flow[Decision]:
         """Wait until a person approves what lands, if that is asked for; once, for the winner."""

@@ -353,6 +353,35 @@ def test_the_branch_has_moved_meanwhile(tmp_path: Path) -> None:
     assert isinstance(story.last, ev.LoopApproved)
 
 
+def test_a_usage_limit_after_a_return(tmp_path: Path) -> None:
+    """A chosen attempt that was sent back and meets a limit goes on when the run is resumed."""
+    limited = InMemoryAgent(
+        {
+            "planning": [PLAN],
+            "implementing": [
+                [Wait("10m"), Write("hello.txt", "hello\n"), Say("<DONE>Do it</DONE>")],
+                [QuotaExceeded("You've hit your limit")],
+                [Write("hello.txt", "hello, both\n"), Say("<DONE>Both</DONE>")],
+            ],
+            "reviewing": [APPROVE, APPROVE],
+        }
+    )
+    project = Attempts(tmp_path, {"a": limited, "b": liar()})
+
+    def commit() -> None:
+        project.cousin.write("hello.txt", "the user's\n")
+        project.cousin.git("add", "hello.txt")
+        project.cousin.git("commit", "-qm", "Mine")
+
+    project.cousin.at("5m", commit)
+    before = project.run()
+    assert 12 == getattr(before.error, "code", 0), before
+    assert {"attempt-2": "not-approved"} == lost(before)
+    after = project.run(resume=True).check()
+    assert isinstance(after.last, ev.LoopApproved)
+    assert "hello, both\n" == project.cousin.read("hello.txt")
+
+
 def twice(after: str) -> InMemoryAgent:
     """Return an agent whose work is rejected by a person, so that it does more."""
     return InMemoryAgent(
