@@ -31,7 +31,7 @@ from cuggino.chat import (
     secrets_of,
     withhold_secrets,
 )
-from cuggino.config import Config, load_config
+from cuggino.config import AttemptChoice, Config, load_config
 from cuggino.control import check_receiver, control_folder
 from cuggino.doctor import CheckResult
 from cuggino.domain import TOOLS_OF, agent_tool, title_of
@@ -52,7 +52,14 @@ from cuggino.gate import GitWork
 from cuggino.guard import Level, Role
 from cuggino.guard_audit import JudgedCall
 from cuggino.logins import Login, LoginMemory, check_logins, logins_of
-from cuggino.loops import LoopRunOptions, LoopService, RunOptions, Services, resumed_options
+from cuggino.loops import (
+    AttemptsService,
+    LoopRunOptions,
+    LoopService,
+    RunOptions,
+    Services,
+    resumed_options,
+)
 from cuggino.operators import Flow, ask, flow, forward, on_loop
 from cuggino.operators.merge_now import merge_now
 from cuggino.operators.on_loop import within_loop
@@ -233,13 +240,22 @@ class Runtime:
 
     @property
     def loop(self) -> LoopService:
-        """The coding loop."""
-        return loops.HandsService(self.services)
+        """The coding loop, with one hand or several, once or as several attempts."""
+        return AttemptsService(self.services, agent_of=self._agent_of)
+
+    def _agent_of(self, choice: AttemptChoice) -> LlmAgent:
+        """Return the agent of an attempt: the usual one, unless it has one of its own."""
+        if choice.agent is None and choice.path is None:
+            return self.services.agent
+        agent, usual = choice.agent or self.config.agent, self.config
+        path = choice.path or (usual.agent_path if agent == usual.agent else None)
+        changes = {"agent": agent, "agent_path": path}
+        return configured_agent(usual.model_copy(update=changes), cwd=self.cwd)
 
     @property
     def watcher(self) -> loops.WatchService:
         """The watch."""
-        return loops.WatchService(self.services)
+        return loops.WatchService(self.services, loop=self.loop)
 
     @property
     def deliverer(self) -> loops.DeliverService:
@@ -323,8 +339,9 @@ class Runtime:
         interrupt: Observable[object] | None,
         resumed: _Resumed | None = None,
     ) -> Observable[LoopEvent]:
-        def check(_options: LoopRunOptions) -> None:
+        def check(chosen: LoopRunOptions) -> None:
             check_project(self.cwd, self.config, self.agent, resume=resumed is not None)
+            self._check_attempts(chosen)
             self.loop.check()
 
         def loop(options: LoopRunOptions, **given: Any) -> Observable[LoopEvent]:
@@ -333,6 +350,17 @@ class Runtime:
             return self.loop.run(options, companions=chats, **given)
 
         return self._start(loop, options, check, interrupt, resumed, commits=self.config.commit)
+
+    def _check_attempts(self, options: LoopRunOptions | loops.WatchRunOptions) -> None:
+        """Check the agents of attempts that have one of their own.
+
+        Raises:
+            AgentNotFound: one is missing.
+            ConfigError: one cannot be created.
+        """
+        for choice in options.choices:
+            if (agent := self._agent_of(choice)) is not self.services.agent:
+                check_agents(agent, options.roles, guarded=options.guard != "off")
 
     def watch(
         self,
@@ -364,6 +392,7 @@ class Runtime:
             service[:] = [
                 loops.WatchService(
                     self.services,
+                    loop=self.loop,
                     placement=placement,
                     landing=landing or self._landing(),
                     **self._beside_watch(sources),
@@ -372,6 +401,7 @@ class Runtime:
             count = slots if placement is None else placement.slots
             chosen = self.watch_options(slots=count, slow=slow)
             self._check_budget(chosen)
+            self._check_attempts(chosen)
             return chosen, None
 
         def start(options: loops.WatchRunOptions, **given: Any) -> Observable[events.WatchEvent]:

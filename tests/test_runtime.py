@@ -12,6 +12,7 @@ from reactivex import throw
 
 from cuggino import Config, ConfigError, LoopRunOptions, Runtime, iterate, run, save_config
 from cuggino.agents.claude import ClaudeAgent
+from cuggino.config import AttemptChoice
 from cuggino.errors import AgentNotFound, CugginoError, SpawnFailed
 from cuggino.events import AgentMessage, Event, IterationStart, LoopSpecIssue
 from cuggino.testing import AgentRun, InMemoryAgent
@@ -95,6 +96,8 @@ class TestBuilding:
             "slot_folder": "../slots",
             "commit": True,
             "push": "origin/main",
+            "attempts": [AttemptChoice(hint="test first")],
+            "choose": "best",
             "model": "small",
             "budget": 2.5,
             "max_tokens": 1000,

@@ -11,7 +11,7 @@ from cuggino.config.agent_file import (
     missing_programs,
     read_agent_file,
 )
-from cuggino.config.agents import AcpProgram, FallbackAgent, RoleAgent
+from cuggino.config.agents import AcpProgram, AttemptChoice, FallbackAgent, RoleAgent
 from cuggino.config.chatting import (
     ChatSettings,
     NtfySettings,
@@ -76,6 +76,7 @@ __all__ = [
     "AcpProgram",
     "AgentFile",
     "AgentSettings",
+    "AttemptChoice",
     "BacklogSource",
     "ChatSettings",
     "ClusterSettings",

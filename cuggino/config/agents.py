@@ -1,9 +1,9 @@
-"""Agents per role and fallback agents: `agents` and `fallback`."""
+"""Agents per role, fallback agents, and those of attempts: `agents`, `fallback`, `attempts`."""
 
 from collections.abc import Mapping
 from typing import Annotated, TypeAlias
 
-from pydantic import BaseModel, Field, SerializerFunctionWrapHandler
+from pydantic import AfterValidator, BaseModel, Field, SerializerFunctionWrapHandler
 from pydantic.functional_serializers import model_serializer
 from pydantic.functional_validators import model_validator
 
@@ -49,6 +49,13 @@ class RoleAgent(_Choice):
     """Fallback agents for this role, in order; default: those of the configuration."""
 
 
+class AttemptChoice(_Choice):
+    """What one of several attempts differs in; nothing by default."""
+
+    hint: str | None = Field(default=None, pattern=r"\S")
+    """Advice for the planning agent of this attempt, such as "tests first", added to the focus."""
+
+
 class AcpProgram(Section):
     """A program that speaks the Agent Client Protocol."""
 
@@ -65,6 +72,20 @@ class AcpProgram(Section):
 _Name: TypeAlias = Annotated[
     str, matching(r"[A-Za-z0-9][\w.-]*", "must consist of letters, digits, dots and dashes")
 ]
+_MOST_ATTEMPTS = 8
+
+
+def _not_too_many(attempts: list[AttemptChoice]) -> list[AttemptChoice]:
+    if not 1 <= len(attempts) <= _MOST_ATTEMPTS:
+        raise ValueError(f"must be 1 to {_MOST_ATTEMPTS} attempts")
+    return attempts
+
+
+Attempts: TypeAlias = (
+    Annotated[int, Field(ge=1, le=_MOST_ATTEMPTS)]
+    | Annotated[list[AttemptChoice], AfterValidator(_not_too_many)]
+)
+"""How many attempts, or what each of them differs in."""
 AcpPrograms: TypeAlias = dict[_Name, AcpProgram]
 FallbackAgents: TypeAlias = list[FallbackAgent]
 RoleAgents: TypeAlias = dict[Role, RoleAgent]

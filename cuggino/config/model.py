@@ -14,7 +14,13 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from cuggino.config.agents import AcpPrograms, FallbackAgents, RoleAgents
+from cuggino.config.agents import (
+    AcpPrograms,
+    AttemptChoice,
+    Attempts,
+    FallbackAgents,
+    RoleAgents,
+)
 from cuggino.config.chatting import ChatSettings
 from cuggino.config.cluster import Cluster, ClusterSettings
 from cuggino.config.forges import BacklogSources, Hooks
@@ -270,6 +276,16 @@ class LoopSettings(_Settings):
     """Commit after each task, without the specifications and `.cuggino/`."""
     push: _RemoteBranch | None = None
     """Push to this `remote/branch` after each commit, never with force; default: no push."""
+    attempts: Attempts = Field(
+        default=1,
+        examples=[[{"agent": "codex"}, {"model": "opus", "hint": "write the test first"}]],
+    )
+    """Attempts at a run, or at an item of `watch`, side by side, each in its own clone: how many,
+    or the agent, model or hint of each (`cuggino help attempts`); more than one requires `commit`
+    and `checkCommand`."""
+    choose: Literal["first", "best"] = "first"
+    """The attempt that lands: the `first` that passes check and review, which ends the others, or
+    the `best` of all that do, as a judge compares them without their names."""
 
     @model_validator(mode="after")
     def _gate_needs_a_check(self) -> Self:
@@ -279,6 +295,38 @@ class LoopSettings(_Settings):
             if self.baseline == "must-pass":
                 raise ValueError('"baseline": "must-pass" requires a "checkCommand"')
         return self
+
+    @property
+    def choices(self) -> tuple[AttemptChoice, ...]:
+        """What each of the attempts differs in."""
+        given = self.attempts
+        return (AttemptChoice(),) * given if isinstance(given, int) else tuple(given)
+
+    @property
+    def wrong_with_attempts(self) -> str | None:
+        """Why there cannot be several attempts; None if there can, or if there is one."""
+        if len(self.choices) == 1:
+            return None
+        if (missing := missing_for_landing(self)) is not None:
+            return f"more than one attempt requires {missing}"
+        if self.push is not None:
+            return '"push" requires a single attempt: only what has landed may be pushed'
+        return None
+
+    @model_validator(mode="after")
+    def _attempts_need_a_gate(self) -> Self:
+        if (wrong := self.wrong_with_attempts) is not None:
+            raise ValueError(wrong)
+        return self
+
+
+def missing_for_landing(settings: LoopSettings) -> str | None:
+    """Return the settings without which nothing can land from a clone, None if there are all."""
+    missing = ['"commit": true'] * (not settings.commit)
+    missing += ['a "checkCommand"'] * (settings.check_command is None)
+    if not missing:
+        return None
+    return f"{' and '.join(missing)}, as what lands are commits that passed the check"
 
 
 class HandsSettings(LoopSettings):
@@ -290,24 +338,9 @@ class HandsSettings(LoopSettings):
 
     @model_validator(mode="after")
     def _hands_need_a_gate(self) -> Self:
-        if self.hands > 1:
-            needs_gate("hand", self)
+        if self.hands > 1 and (missing := missing_for_landing(self)) is not None:
+            raise ValueError(f"more than one hand requires {missing}")
         return self
-
-
-def needs_gate(what: str, settings: LoopSettings) -> None:
-    """Check that the work of several slots or hands can land.
-
-    Raises:
-        ValueError: it cannot.
-    """
-    missing = ['"commit": true'] * (not settings.commit)
-    missing += ['a "checkCommand"'] * (settings.check_command is None)
-    if missing:
-        raise ValueError(
-            f"more than one {what} requires {' and '.join(missing)}, as what lands are commits "
-            "that passed the check"
-        )
 
 
 class WatchSettings(LoopSettings):
@@ -348,7 +381,8 @@ class WatchSettings(LoopSettings):
     @model_validator(mode="after")
     def _slots_need_a_gate(self) -> Self:
         if self.slots > 1:
-            needs_gate("slot", self)
+            if (missing := missing_for_landing(self)) is not None:
+                raise ValueError(f"more than one slot requires {missing}")
             if self.push is not None:
                 raise ValueError(
                     '"push" requires a single slot: with more, only what has landed may be pushed'

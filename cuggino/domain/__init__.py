@@ -54,6 +54,7 @@ from cuggino.domain.findings import Finding, finding_as_markdown, parse_findings
 from cuggino.domain.forecast import FEWEST_RUNS, FORECAST_RUNS, PastRun, forecast
 from cuggino.domain.front_matter import (
     after_of,
+    attempts_of,
     held_of,
     is_marked_imported,
     needs_of,
@@ -209,6 +210,7 @@ __all__ = [
     "agent_tool",
     "approval_question",
     "approval_text",
+    "attempts_of",
     "begins_session",
     "budget_exceeded",
     "budget_unenforceable",

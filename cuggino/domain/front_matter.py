@@ -1,7 +1,7 @@
 """The front matter of a backlog item: the lines between two `---` before its text.
 
-Its keys `after`, `needs` and `held` are read, in three notations; under `after` a date is a time
-(`parse_due`), anything else an item:
+Its keys `after`, `needs`, `held` and `attempts` are read, in three notations; under `after` a date
+is a time (`parse_due`), anything else an item:
 
     after: 001-login.md                 after:
     after: [001-login.md, 002-logout]     - 001-login.md
@@ -59,6 +59,20 @@ def after_of(text: str) -> tuple[str, ...]:
 def needs_of(text: str) -> tuple[str, ...]:
     """Return the words under `needs`, such as `gpu` or `memory=64`, each once, in order."""
     return _under("needs", text)
+
+
+def attempts_of(text: str) -> int | None:
+    """Return the number under `attempts`, None without the key.
+
+    Raises:
+        ValueError: it is no number from 1 to 8.
+    """
+    found = _under("attempts", text)
+    if not found:
+        return None
+    if len(found) > 1 or not re.fullmatch("[1-8]", found[0]):
+        raise ValueError(f"attempts must be a number from 1 to 8, not {', '.join(found)}")
+    return int(found[0])
 
 
 def held_of(text: str) -> str:

@@ -211,6 +211,8 @@ from cuggino.events.waiting import (
     WaitingStarted,
 )
 from cuggino.events.watch import (
+    AttemptChosen,
+    AttemptLost,
     ClusterWorker,
     NotificationFailed,
     WatchAuditEnded,
@@ -259,6 +261,8 @@ __all__ = [
     "ApprovalQuestioned",
     "Approved",
     "At",
+    "AttemptChosen",
+    "AttemptLost",
     "Baseline",
     "BranchChanged",
     "BudgetKind",

@@ -34,6 +34,26 @@ class RunStarted(JournalEvent):
     """The version of the prompts: a short digest of all templates, those of the project included.
     Empty in journals of older versions."""
 
+    @property
+    def attempts(self) -> int:
+        """The number of attempts at the work, side by side."""
+        given = self.options.get("attempts")
+        return len(given) if isinstance(given, list) else given if isinstance(given, int) else 1
+
+    @property
+    def attempt_of(self) -> str | None:
+        """The id of the run of which this is one of several attempts."""
+        given = self.options.get("attempt_of")
+        return given if isinstance(given, str) else None
+
+    @property
+    def has_runs(self) -> bool:
+        """Whether other runs do its work: those of the items of a watch, or of several attempts.
+
+        Each has a journal, with the costs and the stages.
+        """
+        return self.kind == "watch" or self.attempts > 1
+
 
 class RunContinued(JournalEvent):
     """Another process resumes the run."""

@@ -207,6 +207,34 @@ class WatchCandidate(WatchLoopEvent):
     parked."""
 
 
+class AttemptChosen(WatchLoopEvent):
+    """Of several attempts at the same work, this one lands."""
+
+    filename: str
+    """The name of the attempt, such as `attempt-2`."""
+    slot: int
+    commit: str
+    """Its candidate."""
+    passed: int = 1
+    """The number of attempts that check and review approved."""
+    reason: str = ""
+    """Why the judge prefers it; empty for the first one that passed."""
+
+
+class AttemptLost(WatchLoopEvent):
+    """An attempt has ended, and does not land."""
+
+    filename: str
+    slot: int
+    why: Literal["failed", "not-approved", "overtaken", "not-chosen", "skipped"]
+    """`overtaken`: another one passed before it; `not-chosen`: it passed, too."""
+    reason: str
+    ref: str = ""
+    """The ref of its work, until the slots are cleaned; empty if it left none."""
+    tried: tuple[str, ...] = ()
+    """The subjects of its commits."""
+
+
 class WatchLanding(WatchLoopEvent):
     """The landing of a candidate begins: it is merged into the trunk and checked."""
 
@@ -241,7 +269,7 @@ class WatchSentBack(WatchLoopEvent):
     reason: Literal["conflict", "check", "setup", "changed-files", "ci", "review"]
     """`conflict`: git cannot merge it; `check` and `setup`: the command failed on the merged work;
     `changed-files`: the command changed files that git tracks; `ci`: a job of its pull request
-    failed; `review`: a person asks for changes there."""
+    failed; `review`: a person asks for changes there, or does not approve the landing."""
     output: str = ""
     """The end of the output of git, of the command or of the job, or the comments of the review."""
     paths: tuple[str, ...] = ()

@@ -1,5 +1,6 @@
 """The loops, each a durable flow of stages: coding, watch, deliver and plan_build, in one frame."""
 
+from cuggino.loops.attempts import AttemptsService
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.coding.service import LoopService
 from cuggino.loops.deliver.options import DeliverRunOptions
@@ -26,6 +27,7 @@ from cuggino.loops.watch.service import WatchService
 from cuggino.stages import Services
 
 __all__ = [
+    "AttemptsService",
     "Commands",
     "Companion",
     "Control",

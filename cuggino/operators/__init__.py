@@ -31,6 +31,7 @@ from cuggino.operators.markers import extract_markers, marker_tags
 from cuggino.operators.merge_at_most import merge_at_most
 from cuggino.operators.on_loop import on_loop
 from cuggino.operators.only import only
+from cuggino.operators.race_until import race_until
 from cuggino.operators.repeat_on import repeat_on
 from cuggino.operators.state_ref import StateRef
 from cuggino.operators.supervision import (
@@ -65,6 +66,7 @@ __all__ = [
     "only",
     "parse_duration",
     "pause",
+    "race_until",
     "repeat_on",
     "repetition_limit",
     "retry_session",

@@ -90,6 +90,8 @@ class Changed(NamedTuple):
 
 _UNCHANGED = Changed()
 _PARTS: Final[Mapping[str, str]] = {
+    "AttemptChosen": "slots",
+    "AttemptLost": "slots",
     "CheckCommandOutput": "checks reviews",
     "CommitPerformed": "commits head plan",
     "CommitSeen": "commits head",
@@ -122,7 +124,7 @@ _PARTS: Final[Mapping[str, str]] = {
     "WatchItemCompleted": "head slots",
     "WatchItemParked": "slots",
     "WatchItemRetry": "slots",
-    "WatchLanded": "head slots landings",
+    "WatchLanded": "head slots landings commits",
     "WatchLanding": "head slots landings",
     "WatchProcessingItem": "slots",
     "WatchProposal": "slots",
@@ -377,6 +379,8 @@ class _Results:
     def __init__(self) -> None:
         self.commands: list[ReportCommand] = []
         self.findings: list[ReportFinding] = []
+        self._chosen = ""
+        """The attempt that lands, of several."""
         self._commits: dict[str, ReportCommit] = {}
         self._begun: dict[_Key, tuple[str, datetime]] = {}
         """The command that works in a stage, and its start."""
@@ -404,6 +408,13 @@ class _Results:
                     self._commits[commit_hash] = ReportCommit(
                         commit_hash=commit_hash, message=subject, at=entry.at, stage=entry.stage
                     )
+            case ev.AttemptChosen(filename=name):
+                self._chosen = name
+            case ev.WatchLanded(filename=name, commit=commit) if name == self._chosen:
+                # Those of the attempts are in their own runs.
+                self._commits[commit] = ReportCommit(
+                    commit_hash=commit, message=f"Land {name}", at=entry.at, stage=entry.stage
+                )
             case ev.PushPerformed(commit_hash=commit_hash, remote=remote):
                 if commit_hash in self._commits:
                     known = self._commits[commit_hash]

@@ -381,8 +381,11 @@ class RunReport:
         return next((one.title for one in self.watched if one.name == name), "") or name
 
     def with_titles(self, text: str) -> str:
-        """Return the text with the titles of the watch's items instead of their file names."""
-        for item in self.watched:
+        """Return the text with the titles of the watch's items instead of their file names.
+
+        Attempts keep their names, which are no files.
+        """
+        for item in self.watched if self.kind == "watch" else ():
             text = text.replace(item.name, item.title or item.name)
         return text
 

@@ -26,8 +26,9 @@ def proof_of(run: RunReport) -> Proof | None:
     """Return the check that proves a run; None if it was not approved, or nothing is known."""
     if run.state != "approved":
         return None
-    checks = [one for one in run.commands if one.kind == "check" and not one.item]
-    if run.kind != "run" and not checks:
+    is_run = run.kind == "run"  # also one with several attempts, whose landing is checked
+    checks = [one for one in run.commands if one.kind == "check" and (is_run or not one.item)]
+    if not is_run and not checks:
         return None
     return _proof(checks[-1] if checks else None, decides=run.checked is not False)
 

@@ -122,12 +122,13 @@ class NightReport:
 
     @property
     def unfinished(self) -> list[NightItem]:
-        """Return the items that are neither done nor given up, and wait for no answer."""
+        """Return the items that are neither done, given up nor lost, and wait for no answer."""
         asking = {one.item for one in self.waiting}
         return [
             item
             for item in self.items
             if not (item.is_done or item.is_given_up or item.item.name in asking)
+            if item.item.state != "lost"
         ]
 
     @property

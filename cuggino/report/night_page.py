@@ -56,7 +56,8 @@ def prefix(number: int, place: int) -> str:
 
 def title_of_night(night: NightReport) -> str:
     """Return the night in one line."""
-    parts = [f"{len(night.done)} of {counted(len(night.items), 'item')} done"]
+    what = "item" if night.watch.kind == "watch" else "attempt"
+    parts = [f"{len(night.done)} of {counted(len(night.items), what)} done"]
     parts += [f"{len(night.waiting)} waiting for you"] if night.waiting else []
     parts += [f"{len(night.given_up)} given up"] if night.given_up else []
     return ", ".join(parts)
@@ -80,5 +81,6 @@ def overview_of(night: NightReport, times: Times) -> Timeline | None:
         elif item.item.end is not None:
             spans.append(Span(lane, item.item.start, item.item.end, tone, number, title))
     names = [item.title for item in items]
-    heading = f"{counted(len(night.items), 'item')} in {duration(night.watch.worked)}"
+    what = "item" if night.watch.kind == "watch" else "attempt"
+    heading = f"{counted(len(night.items), what)} in {duration(night.watch.worked)}"
     return overview(names, spans, night.start, night.end, times, title=heading)

@@ -39,6 +39,7 @@ OUTCOMES: Final[Mapping[ItemState, tuple[str, Tone]]] = MappingProxyType(
         "failed": ("failed, to be retried", "warning"),
         "skipped": ("skipped", "warning"),
         "interrupted": ("interrupted", "warning"),
+        "lost": ("lost", "neutral"),
     }
 )
 """The label and tone of each state of an item."""

@@ -88,7 +88,7 @@ def load_report(
         path = _night_before(path) or watch_of(path) or path
     found = runs.read(path)
     report = _report(folder, found)
-    if report.kind != "watch":
+    if not found.started.has_runs:
         stored = {finding.text for finding in report.findings}
         open_ones = decisions_of(folder, report, [report])
         decisions = tuple(one for one in open_ones if Path(one.path).name in stored)
@@ -153,10 +153,18 @@ def _report(folder: Path, found: RecordedRun, *, most: int = MOST_KEPT) -> RunRe
 
 
 def watch_of(path: Path) -> Path | None:
-    """Return the journal of the watch that a run belongs to: the latest that began before it."""
+    """Return the journal of the watch that a run belongs to: the latest that began before it.
+
+    For an attempt, the journal of the run with all attempts.
+    """
     origin = origin_of(path)
+    whole = None
     if origin is None or origin.item is None:
         return None
+    with suppress(StorageError):
+        whole = scan_journal(path).started.attempt_of
+    if whole is not None:
+        return found if (found := path.with_name(f"{whole}.jsonl")).exists() else None
     before = (one for one in list_journals(path.parent) if one.name <= path.name)
     origins = ((one, origin_of(one)) for one in before)
     return next((one for one, known in origins if known and known.kind == "watch"), None)

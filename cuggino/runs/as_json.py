@@ -12,7 +12,7 @@ from cuggino.runs.state import DeliveredSession, Delivery
 def run_json(run: RecordedRun) -> dict[str, Any]:
     """Return the facts of a run, as `cuggino runs list --json` prints them."""
     started, totals, delivery = run.started, run.totals, run.delivery
-    none = None if started.kind == "watch" else 0  # the runs of its items have them
+    none = None if started.has_runs else 0  # the runs of its items have them
     return {
         "run_id": started.run_id,
         "state": run.state,

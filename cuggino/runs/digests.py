@@ -48,7 +48,7 @@ class DigestFold:
     def add(self, entry: Entry) -> None:
         if self._last is None and isinstance(entry.event, RunStarted):
             self._first = entry.event
-            if entry.event.kind == "watch":
+            if entry.event.has_runs:
                 self._parts = None
         self._last = entry
         self.state = self.state.add(entry.event, at=entry.at, stage=entry.stage)

@@ -110,6 +110,8 @@ class RecordedRun:
 
 def can_resume(started: RunStarted, state: RunStatus) -> bool:
     """Return whether a new process can resume a run in this state."""
+    if started.attempt_of:
+        return False  # its run is resumed
     if state == "killed":
         return True
     return state != "running" and started.kind != "watch" and is_resumable(state)

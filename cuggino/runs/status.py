@@ -167,7 +167,7 @@ def last_journal(workspace: Workspace) -> Path | None:
     latest = sorted(paths, key=_written, reverse=True)[:_RECENT]
     started = _started(latest[0])
     if started is not None and started.item is not None:
-        watches = (path for path in latest[1:] if _is_watch(_started(path)))
+        watches = (path for path in latest[1:] if _has_runs(_started(path)))
         return next(watches, latest[0])
     return latest[0]
 
@@ -204,8 +204,8 @@ def _started(path: Path) -> RunStarted | None:
     return first.event if first is not None and isinstance(first.event, RunStarted) else None
 
 
-def _is_watch(started: RunStarted | None) -> bool:
-    return started is not None and started.kind == "watch"
+def _has_runs(started: RunStarted | None) -> bool:
+    return started is not None and started.has_runs
 
 
 def _written(path: Path) -> float:

@@ -117,10 +117,11 @@ class RunTail:
         """Look for items from now on, if this is a watch."""
         if not self._with_items:
             return
-        if isinstance(first.event, ev.RunStarted) and first.event.kind == "watch":
+        if isinstance(first.event, ev.RunStarted) and first.event.has_runs:
             self._began = first.at
             slots = first.event.options.get("slots")
-            self._has_slots = isinstance(slots, int) and slots > 1
+            several = isinstance(slots, int) and slots > 1
+            self._has_slots = several or first.event.kind != "watch"
 
     def _is_of_item(self, entry: Entry) -> bool:
         """Return whether an entry of a watch is also in the journal of an item."""
@@ -202,7 +203,7 @@ def live_journals(workspace: Workspace, owner: LockOwner) -> list[Path]:
                 continue
             if (first := first_entry(path)) is not None:
                 assert isinstance(first.event, ev.RunStarted)
-                found.append((first.event.kind != "watch", path))
+                found.append((not first.event.has_runs, path))
     return [path for _, path in sorted(found, key=lambda one: one[0])]
 
 

@@ -8,6 +8,7 @@ and the reviewer writes a review file.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -60,6 +61,13 @@ CONFLICT = "conflict"
 
 CONFLICT_VARIABLES = (*_PATHS, "focus", "problem", "paths", "ours", "theirs", "landed", "waiting")
 
+JUDGE = "judge"
+"""The template for a reviewing agent that chooses among several attempts."""
+
+JUDGE_VARIABLES = (*_PATHS, "focus", "attempts")
+
+_CHOICE = re.compile(r"\s*(?:attempt\s*)?#?(\d+)\b[\s:.,-]*", re.IGNORECASE)
+
 _MARKERS: dict[Role, tuple[type[LlmMarkerEvent], ...]] = {
     "planning": (SpecIssue, PlanComplete),
     "implementing": (Note, SpecIssue, Waiting, Progress, Done, NoMoreWork),
@@ -99,6 +107,7 @@ def check_prompts(prompts: Prompts) -> None:
     for role, names in ROLE_VARIABLES.items():
         prompts.render(role, dict.fromkeys(names, ""))
     prompts.render(CONFLICT, dict.fromkeys(CONFLICT_VARIABLES, ""))
+    prompts.render(JUDGE, dict.fromkeys(JUDGE_VARIABLES, ""))
 
 
 def planning_stage(
@@ -233,6 +242,38 @@ def reviewing_stage(
         unanswered=unanswered,
     )
     return flow(lambda: _story(place, task, turn))
+
+
+def judging_stage(
+    place: Workplace, attempts: Sequence[str], *, turn: Turn = UNCOUNTED
+) -> Observable[LoopEvent]:
+    """Choose among several attempts at the same work, each described for the judge.
+
+    Emits the agent's events, and last `Approved`, whose content `chosen_attempt` reads. An agent
+    that names none of them is asked again; if it does not then, the last is `RequestChanges`.
+    """
+
+    def unanswered(approval: str) -> Sequence[str]:
+        known = chosen_attempt(approval, len(attempts)) is not None
+        return () if known else (f"it does not begin with a number from 1 to {len(attempts)}",)
+
+    task = _Task(
+        role="reviewing",
+        prompt="Choose among the attempts by the specifications in {specs_path}.",
+        variables={"attempts": "\n\n".join(attempts)},
+        template=JUDGE,
+        unanswered=unanswered,
+    )
+    return flow(lambda: _story(place, task, turn))
+
+
+def chosen_attempt(text: str, count: int) -> tuple[int, str] | None:
+    """Return the number of the attempt, from 1, that a judge names, and why; None without one."""
+    for line in text.splitlines():
+        found = _CHOICE.match(line)
+        if found and 1 <= int(found[1]) <= count:
+            return int(found[1]), line[found.end() :].strip()
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

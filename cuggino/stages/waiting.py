@@ -105,7 +105,9 @@ class WaitingPlace:
 Result: TypeAlias = "WaitingEnded | WaitingRefused"
 
 
-def waiting(until: Until, place: WaitingPlace | None = None) -> Flow[WaitingEnded]:
+def waiting(
+    until: Until, place: WaitingPlace | None = None, *, begun: WaitingStarted | None = None
+) -> Flow[WaitingEnded]:
     """Wait until something has happened; return how the wait ended. For a `flow`.
 
     ::
@@ -119,6 +121,7 @@ def waiting(until: Until, place: WaitingPlace | None = None) -> Flow[WaitingEnde
     Nothing runs meanwhile but the watch of the source. In a durable flow the beginning is recorded
     as the stage `waiting-for`, with the deadline as a time, and the end as the stage `waiting`: a
     resumed run waits for the same thing until the same deadline, and emits `WaitingStarted` again.
+    A flow that replays no stages gives the wait that it has `begun`.
 
     A source that cannot be watched any longer ends the wait as `failed`, with the reason as its
     answer. A question that nobody has answered is withdrawn at the deadline.
@@ -126,7 +129,7 @@ def waiting(until: Until, place: WaitingPlace | None = None) -> Flow[WaitingEnde
     Raises:
         ConfigError: it can never happen, such as the end of the run's own process.
     """
-    result = yield from _waited(until, place or WaitingPlace())
+    result = yield from _waited(until, place or WaitingPlace(), begun)
     if isinstance(result, WaitingRefused):
         raise ConfigError(f"cannot wait: {result.reason}")
     return result
@@ -151,16 +154,18 @@ def waiting_asked(content: str, place: WaitingPlace, *, longest: float) -> Flow[
     return result
 
 
-def _waited(until: Until, place: WaitingPlace) -> Flow[Result]:
-    if isinstance(until, PersonAnswers) and not until.issue:  # a repeated stage writes the same
-        new = Workspace.new_approval if until.approves else Workspace.new_question
-        name = yield from ask(act(new), name="issue-name")
-        until = until.model_copy(update={"issue": name})
-    begun = yield from ask(flow(lambda: _begin(until, place)), name="waiting-for")
-    if isinstance(begun, WaitingRefused):
-        return begun
-    assert isinstance(begun, WaitingStarted)
-    ended = yield from forward(flow(lambda: _wait(begun, place)), name="waiting")
+def _waited(until: Until, place: WaitingPlace, begun: WaitingStarted | None = None) -> Flow[Result]:
+    wait: Event | None = begun
+    if wait is None:
+        if isinstance(until, PersonAnswers) and not until.issue:  # a repeated stage writes the same
+            new = Workspace.new_approval if until.approves else Workspace.new_question
+            name = yield from ask(act(new), name="issue-name")
+            until = until.model_copy(update={"issue": name})
+        wait = yield from ask(flow(lambda: _begin(until, place)), name="waiting-for")
+    if isinstance(wait, WaitingRefused):
+        return wait
+    assert isinstance(wait, WaitingStarted)
+    ended = yield from forward(flow(lambda: _wait(wait, place)), name="waiting")
     assert isinstance(ended, WaitingEnded)
     return ended
 

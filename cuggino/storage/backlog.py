@@ -18,6 +18,7 @@ from cuggino.domain import (
     Due,
     ReadyOrder,
     after_of,
+    attempts_of,
     held_of,
     is_marked_imported,
     parse_due,
@@ -214,6 +215,17 @@ class Backlog:
     def held(self, name: str) -> str:
         """Return why the item must not begin, by `held` in its front matter; "" if it may."""
         return held_of(self._text(name) or "")
+
+    def attempts(self, name: str) -> int | None:
+        """Return the number of attempts at the item, by its front matter; None if it has none.
+
+        Raises:
+            ConfigError: it is not a number that there can be.
+        """
+        try:
+            return attempts_of(self._text(name) or "")
+        except ValueError as error:
+            raise ConfigError(f"{name}: {error}", hint="correct the front matter") from error
 
     def hold(self, name: str, reason: str) -> bool:
         """Write into the item that it must not begin; returns False if it is gone.
@@ -500,6 +512,10 @@ def _with_front_matter(usable: _Usable, block: bytes) -> tuple[_Usable, bytes]:
     names: list[str] = []
     dues: list[Due] = []
     held = held_of(text)
+    try:
+        attempts_of(text)
+    except ValueError as error:
+        held = held or str(error)
     for value in after_of(text):
         try:
             due = parse_due(value)

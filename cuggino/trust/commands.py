@@ -171,8 +171,9 @@ def _choices(raw: Mapping[str, Any], where: str) -> Iterator[tuple[str, str, str
     others: list[tuple[str, Any]] = []
     if isinstance(roles := raw.get("agents"), dict):
         others += [(f"agents.{role}", choice) for role, choice in roles.items()]
-    if isinstance(chain := raw.get("fallback"), list):
-        others += [(f"{where}fallback[{number}]", choice) for number, choice in enumerate(chain)]
+    for key in ("fallback", "attempts"):
+        if isinstance(chain := raw.get(key), list):
+            others += [(f"{where}{key}[{number}]", choice) for number, choice in enumerate(chain)]
     for place, choice in others:
         if isinstance(choice, str):
             yield place, "agent", choice

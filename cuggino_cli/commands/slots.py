@@ -38,7 +38,7 @@ def command() -> None:
     Slots are folders beside the project ("slotFolder"), used again with their caches. So are gate
     trees, the clean checkouts where merged or committed work is checked. Work that has not landed
     is never removed: it stays in its slot, or under refs in refs/cuggino/kept/ and
-    refs/cuggino/candidates/.
+    refs/cuggino/candidates/. Only that of attempts which have lost is, in refs/cuggino/attempts/.
     """
 
 
@@ -66,7 +66,7 @@ def list_command(as_json: bool) -> int:
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
 def clean(dry_run: bool, as_json: bool) -> int:
-    """Remove slots and refs without unlanded work.
+    """Remove slots and refs without unlanded work, and the work of attempts that have lost.
 
     The next watch makes its slots anew, and runs the setup command in them.
     """

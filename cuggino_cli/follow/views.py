@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias, assert_never
@@ -99,14 +99,15 @@ class View:
         return RunStatus(project=str(project))
 
     def add(self, event: ev.Event) -> None:
-        self._run = self._run.add(event, at=datetime.now(UTC))
+        known = self._run if self._run.kind else replace(self._run, kind=self.kind)
+        self._run = known.add(event, at=datetime.now(UTC))
 
     def conclude(self, lines: Lines, ending: Ending) -> None:
-        """Print the summary, if an iteration has begun."""
+        """Print the summary, if an iteration has begun, or something has landed."""
         run, error = self._run, ending.error
         if error is not None:
             run = run.ended(_outcome(error))
-        if run.tally.rounds:
+        if run.tally.rounds or run.landings:
             fragments = summary_fragments(
                 run,
                 duration_s=run.earlier + ending.seconds,

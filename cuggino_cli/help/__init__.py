@@ -15,6 +15,7 @@ TOPICS: Mapping[str, str] = MappingProxyType(
         "loops": "each loop step by step, its options, limits, resuming, recording",
         "hands": "several agents on the tasks of one goal: what it costs, when it hurts",
         "overnight": "a recipe for a night alone: settings, the morning, after a power cut",
+        "attempts": "the same work several times side by side: the first or the best one lands",
         "control": "looking at a run from another terminal, and steering, pausing, stopping it",
         "config": "the keys of .cuggino.json, other files, environment variables",
         "trackers": "a backlog from GitHub, GitLab, Jira or a program, and what comes back there",

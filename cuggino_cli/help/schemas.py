@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from cuggino.config import (
     AcpProgram,
+    AttemptChoice,
     BacklogSource,
     ChatSettings,
     ClusterSettings,
@@ -28,7 +29,8 @@ from cuggino.config import (
 from cuggino.events import Event, event_types
 
 _NESTED = (
-    *(AcpProgram, BacklogSource, ClusterSettings, FallbackAgent, NotifySettings),
+    *(AcpProgram, AttemptChoice, BacklogSource, ClusterSettings, FallbackAgent),
+    NotifySettings,
     *(PullRequestSettings, RoleAgent),
     *(ChatSettings, NtfySettings, OwnChannelSettings, TelegramSettings),
 )

@@ -177,7 +177,7 @@ def dirty_option(command: Command) -> Command:
 
 
 def gate_options(command: Command) -> Command:
-    """Add `--gate` and `--baseline`, for a loop with a check command; None unless given."""
+    """Add `--gate`, `--baseline` and `--attempts`, for the coding loop; None unless given."""
     return with_options(
         command,
         click.option(
@@ -191,6 +191,13 @@ def gate_options(command: Command) -> Command:
             type=click.Choice(["run", "skip", "must-pass"]),
             help="The check command before the first agent: run it, skip it, or end unless it "
             "passes.",
+        ),
+        click.option(
+            "--attempts",
+            type=click.IntRange(min=1, max=8),
+            metavar="N",
+            help="Attempts side by side, each in its own clone; the first that passes check and "
+            "review lands (`cuggino help attempts`).",
         ),
     )
 

@@ -109,7 +109,7 @@ class RunPrinter:
             if waited == self._waits:
                 return  # another slot has reported it, and all wait for it
             event = event.model_copy(update={"item": None})
-        if self._item and isinstance(event, ev.StageCost):
+        if self._item and not self._slots and isinstance(event, ev.StageCost):
             event = event.of_item(event.item or self._item)  # its total is that of the watch
         lines, slot = self._place(event)
         if self._hands and isinstance(event, ev.StageCost):

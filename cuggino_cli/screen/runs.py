@@ -101,7 +101,7 @@ def _row(run: RecordedRun | UnreadableRun, again: str, waits: Waiting | None) ->
         word,
         f"{run.digest.began.astimezone():%m-%d %H:%M}",
         format_duration(totals.duration),
-        str(totals.rounds or ("" if started.kind == "watch" else 0)),
+        str(totals.rounds or ("" if started.has_runs else 0)),
         cost_of(totals),
         cut(flat(started.agent), _LONGEST_AGENT + 1),
         "" if waits is None else _WAITS.get(waits.kind, waits.kind),

@@ -63,7 +63,7 @@ def _rows(run: RunState, duration_s: float) -> Iterable[tuple[str, str]]:
     landings, sent_back = run.landings, run.sent_back_count
     if run.done:
         yield "Items", str(run.done)
-    in_slots = bool(landings or sent_back) and run.kind == "watch"
+    in_slots = (bool(landings or sent_back) and run.kind == "watch") or _has_attempts(run)
     if in_slots:
         back = f", {sent_back} sent back" if sent_back else ""
         yield "Landed", f"{len(landings)}{back}"
@@ -107,6 +107,11 @@ def _rows(run: RunState, duration_s: float) -> Iterable[tuple[str, str]]:
         parts = [f"{asked} question{'s' * (asked != 1)}"] if asked else []
         parts += [f"{parked} parked"] if parked else []
         yield "Waiting", f"{', '.join(parts)}: `cuggino status` lists what waits for you"
+
+
+def _has_attempts(run: RunState) -> bool:
+    """Return whether the run was several attempts, of whose commits only one's have landed."""
+    return run.kind == "run" and run.slots > 1 and not run.hands
 
 
 def passed_text(listed: DeliverablesListed | None) -> str:
@@ -175,6 +180,10 @@ def _how_to_resume(run: RunState, journaled: bool) -> str:
 def _review(run: RunState, has_git: bool) -> str:
     if not has_git:
         return "review the changes; with git, `git diff` would show them"
+    if _has_attempts(run) and run.landings:
+        landed = f"git log -p -m --first-parent -1 {run.landings[-1].commit_hash}"
+        delayed = "" if run.watched.delayed is None else "; then: git merge refs/cuggino/trunk"
+        return f"review what has landed: {landed}{delayed}"
     if not run.commits:
         return "review the changes: git status, git diff"
     return f"review the commits: git log -p -{len(run.commits)}"

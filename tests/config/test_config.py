@@ -11,7 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from pydantic import ValidationError
 
-from cuggino.config import CONFIG_FILE, Config, config_path, load_config, save_config
+from cuggino.config import (
+    CONFIG_FILE,
+    Config,
+    config_path,
+    load_config,
+    parse_config,
+    save_config,
+)
 from cuggino.errors import ConfigError
 from tests.vectors import not_followed, rows, snake
 
@@ -225,12 +232,29 @@ GATED = {"commit": True, "checkCommand": "make check"}
         ({**GATED, "slots": 2, "slotFolder": " "}, "must name a folder"),
         ({**GATED, "slots": 2, "slotFolder": "a\0b"}, "must name a folder"),
         ({**GATED, "landOn": "pr"}, '"landOn": "pr" requires more than one slot'),
+        ({"attempts": 2}, 'more than one attempt requires "commit": true and a "checkCommand"'),
+        ({**GATED, "attempts": 2, "push": "origin/main"}, '"push" requires a single attempt'),
+        ({**GATED, "attempts": 9}, '"attempts" is 9: must be at most 8'),
+        ({**GATED, "attempts": []}, "must be 1 to 8 attempts"),
+        ({**GATED, "attempts": "3"}, "must be a whole number or a list"),
+        ({**GATED, "attempts": [{"hints": "x"}]}, 'unknown key "hints" in "attempts[0]"'),
+        ({**GATED, "choose": "worst"}, 'must be "first" or "best"'),
         ({**GATED, "slots": 2, "landOn": "tag"}, '"landOn" is "tag"'),
     ],
 )
 def test_slots_need_a_gate(tmp_path: Path, raw: dict[str, Any], message: str) -> None:
     """More than one slot without commits and a check is rejected, and so is landing without."""
     assert message in refused(tmp_path, json.dumps(raw)).message
+
+
+def test_attempts() -> None:
+    """A number makes all attempts alike; in a list each is a name, or what it differs in."""
+    assert 1 == len(Config().choices)
+    given = {**GATED, "attempts": ["codex", {"hint": "test first"}, {}]}
+    named, hinted, usual = parse_config(given).choices
+    assert ("codex", None) == (named.agent, named.hint)
+    assert (None, "test first") == (hinted.agent, hinted.hint)
+    assert (usual,) * 3 == parse_config({**GATED, "attempts": 3}).choices
 
 
 def test_slots(tmp_path: Path) -> None:

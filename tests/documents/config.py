@@ -234,7 +234,7 @@ A Markdown file in the project replaces a built-in prompt:
 | command | files |
 |---|---|
 | `run`, `watch`, `plan` | `.cuggino/prompts/planning.md`, `implementing.md`, `reviewing.md`, \
-`conflict.md`, `audit.md`, `pm.md` |
+`conflict.md`, `judge.md`, `audit.md`, `pm.md` |
 | `deliver` | `.autonoe/initializer.md`, `coding.md`, `sync.md`, `verify.md` |
 | `loop` | `PLAN.PROMPT.md`, `BUILD.PROMPT.md` (or as configured), sent unchanged; \
 `.cuggino/prompts/verify_job.md`, `verify_build.md` |

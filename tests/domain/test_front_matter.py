@@ -6,6 +6,7 @@ import pytest
 
 from cuggino.domain import (
     after_of,
+    attempts_of,
     held_of,
     is_marked_imported,
     needs_of,
@@ -46,6 +47,27 @@ def test_names_under_after(front: str, names: list[str]) -> None:
         assert tuple(names) == after_of(text)
         assert f"# Title{newline}{newline}after: z.md{newline}" == split_front_matter(text)[1]
         assert "Title" == title_of(text)
+
+
+@pytest.mark.parametrize(
+    ("front", "expected"),
+    [
+        ("after: a.md", None),
+        ("attempts: 3", 3),
+        ("after: a.md\nattempts: 8 # costs", 8),
+        ("attempts: '2'", 2),
+        ("attempts:", None),
+        *((f"attempts: {bad}", ValueError) for bad in ("0", "9", "30", "three", "[2, 3]", "-1")),
+    ],
+)
+def test_number_of_attempts(front: str, expected: int | type[ValueError] | None) -> None:
+    """A number from 1 to 8 under `attempts`; anything else is an error that says so."""
+    text = f"---\n{front}\n---\n# Title\n"
+    if isinstance(expected, type):
+        with pytest.raises(expected, match="attempts must be a number from 1 to 8"):
+            attempts_of(text)
+    else:
+        assert expected == attempts_of(text)
 
 
 def test_words_under_needs() -> None:

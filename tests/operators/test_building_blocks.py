@@ -21,6 +21,7 @@ from cuggino.operators import (
     interrupt_when,
     merge_at_most,
     on_loop,
+    race_until,
     until_terminal,
 )
 from cuggino.operators.mapcat import mapcat
@@ -236,6 +237,91 @@ class TestMergeAtMost:
         """A limit below one is a mistake of the caller."""
         with pytest.raises(ValueError, match="n is 0"):
             merge_at_most(0)
+
+
+class TestRaceUntil:
+    def race(self, t: Marbles, *streams: Any, **options: Any) -> Any:
+        """Return the race of the streams until one of them emits `W`."""
+        return rx.from_iterable(streams).pipe(race_until(lambda event: event == "W", **options))
+
+    def test_the_first_that_wins_ends_the_others(self) -> None:
+        """The others are released with the winning event; the winner goes on to its end."""
+        t = Marbles(x="x", v="v", W="W", z="z")
+        loser, winner, late = t.cold("-x----x--"), t.cold("--v-W-z|"), t.cold("-----W|")
+        t.check(self.race(t, loser, winner, late), "-xv-W-z|")
+        t.check_subscriptions(loser, "^---!")
+        t.check_subscriptions(winner, "^------!")
+        t.check_subscriptions(late, "^---!")
+
+    def test_all_fail(self) -> None:
+        """Without a winner it completes with the last stream."""
+        t = Marbles(x="x")
+        one, two = t.cold("-x|"), t.cold("---x--|")
+        t.check(self.race(t, one, two), "-x-x--|")
+        t.check_subscriptions(one, "^-!")
+        t.check_subscriptions(two, "^-----!")
+
+    def test_the_error_of_one_ends_all(self) -> None:
+        """An error before there is a winner releases all streams and is the error of the race."""
+        t = Marbles(x="x")
+        one, two = t.cold("-x------"), t.cold("---#")
+        t.check(self.race(t, one, two), "-x-#")
+        t.check_subscriptions(one, "^--!")
+
+    def test_a_fenced_error_ends_only_its_stream(self) -> None:
+        """A stream that handles its error is out of the race, and the others run on."""
+        t = Marbles(x="x", W="W", e="e")
+        fenced = t.cold("-x#").pipe(ops.catch(lambda _error, _: rx.just("e")))
+        winner = t.cold("----W|")
+        t.check(self.race(t, fenced, winner), "-xe-W|")
+
+    def test_disposal_releases_all(self) -> None:
+        """Who leaves the race ends every stream, after the announcement."""
+        order: list[str] = []
+        t = Marbles(x="x")
+        one, two = t.cold("-x----"), t.cold("------")
+        race = self.race(t, one, two, on_release=lambda: order.append("announced"))
+        t.check(race, "-x", dispose_at=3)
+        t.check_subscriptions(one, "^--!")
+        t.check_subscriptions(two, "^--!")
+        assert order == ["announced"]
+
+    def test_losers_are_announced_before_they_are_released(self) -> None:
+        """`on_release` comes after the winning event and before the first release."""
+        order: list[str] = []
+        t = Marbles(W="W")
+        loser = t.cold("-----").pipe(ops.finally_action(lambda: order.append("released")))
+        race = self.race(t, loser, t.cold("-W|"), on_release=lambda: order.append("announced"))
+        t.check(race.pipe(ops.do_action(order.append)), "-W|")
+        assert order == ["W", "announced", "released"]
+
+    def test_nothing_starts_after_a_winner(self) -> None:
+        """Streams of a source that goes on are not started, and its end is not waited for."""
+        t = Marbles(W="W", x="x")
+        upcoming = iter([t.cold("-W-x|"), late := t.cold("x|")])
+        source = t.cold("x--x---x")
+        race = source.pipe(
+            ops.map(lambda _: next(upcoming)), race_until(lambda event: event == "W")
+        )
+        t.check(race, "-W-x|")
+        t.check_subscriptions(late)
+        t.check_subscriptions(source, "^!")
+        t.check(self.race(t), "|")
+
+    def test_a_winner_at_once(self) -> None:
+        """The first of several that win in the same instant is the only one."""
+        t = Marbles(W="W")
+        t.check(self.race(t, rx.just("W"), rx.just("W")), "(W|)")
+
+    def test_an_error_of_the_function(self) -> None:
+        """An exception of `wins` is the error of the race."""
+        t = Marbles(a=0)
+
+        def by_itself(n: int) -> bool:
+            return n // n > 0
+
+        seen = t.record(t.cold("(a|)").pipe(ops.map(rx.just), race_until(by_itself)))
+        assert [kind for _, kind, _ in seen] == ["next", "error"]
 
 
 class TestInterruptWhen:

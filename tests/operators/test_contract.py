@@ -35,6 +35,7 @@ from cuggino.operators import (
     on_loop,
     only,
     pause,
+    race_until,
     repeat_on,
     repetition_limit,
     retry_session,
@@ -99,6 +100,8 @@ SYNCHRONOUS: MappingProxyType[str, Operator] = MappingProxyType(
         "merge_at_most, source": lambda source: source.pipe(ops.map(_at_once), merge_at_most(1)),
         "merge_now": lambda source: merge_now(source, source),
         "only": lambda source: source.pipe(only(AgentMessage)),
+        "race_until": lambda source: _at_once(source).pipe(race_until(lambda _: False)),
+        "race_until, won": lambda source: _at_once(source).pipe(race_until(lambda _: True)),
         "repeat_on": lambda source: source.pipe(repeat_on(Schedule.constant(1).times(1))),
         "retry_session": lambda source: source.pipe(
             retry_session(RETRIES, transient=lambda _: True)

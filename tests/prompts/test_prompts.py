@@ -16,6 +16,8 @@ from cuggino.stages import (
     AUDIT_VARIABLES,
     CONFLICT,
     CONFLICT_VARIABLES,
+    JUDGE,
+    JUDGE_VARIABLES,
     ROLE_VARIABLES,
     Services,
     StageOptions,
@@ -129,6 +131,13 @@ def test_the_template_for_a_conflict() -> None:
     assert set(re.findall(r"\{\{(\w+)\}\}", template)) <= set(CONFLICT_VARIABLES)
     tags = {cls.tag_name() for cls in role_markers("implementing")}
     assert {"NOTE", "DONE", "SPEC_ISSUE"} == tags & set(re.findall(r"`<([A-Z_]+)>", template))
+
+
+def test_the_template_of_the_judge() -> None:
+    """It uses its variables, and names the one marker with which a judge chooses."""
+    template = Prompts().template(JUDGE).read_text()
+    assert set(re.findall(r"\{\{(\w+)\}\}", template)) <= set(JUDGE_VARIABLES)
+    assert {"APPROVED"} == set(re.findall(r"`<([A-Z_]+)>", template))
 
 
 def test_the_audits_template() -> None:

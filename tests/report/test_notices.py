@@ -32,6 +32,7 @@ NOTICED = (
         ev.WatchAuditFailed,
         ev.WatchDiskFull,
     ),
+    ev.AttemptLost,
     *(ev.WatchFollowDelayed, ev.WatchFollowHealed, ev.WatchForgeWaiting, ev.WatchIssueAnswered),
     *(ev.WatchItemRetry, ev.WatchItemSkipped),
     *(ev.WatchPlaceGone, ev.WatchPolling, ev.WatchProposal, ev.WatchProposed),

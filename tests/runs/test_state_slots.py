@@ -50,6 +50,15 @@ def test_items_begin_in_their_slots() -> None:
     assert (activity.position, activity.total, activity.queued) == (2, 5, 3)
 
 
+def test_slots_that_are_seen_one_by_one() -> None:
+    """Where the start of the run is not seen, all slots that begin may be at work."""
+    third = ev.WatchProcessingItem(filename="c.md", slot=3)
+    activity = after(*BEGUN[1:], third)
+    assert (activity.slots, activity.active_slots) == (3, 3)
+    plain = ev.WatchProcessingItem(filename="d.md")
+    assert (0, 0) == (activity.add(plain, at=at(60)).slots, after(plain).active_slots)
+
+
 def test_reason_of_a_return_outlives_the_attempt() -> None:
     """An item that was put back after it was sent back, and begins anew, names the reason."""
     back = ev.WatchSentBack(filename="a.md", reason="conflict", returns=1)

@@ -149,6 +149,8 @@ _OF_ONE: dict[type[ev.Event], dict[str, Any]] = {
     ev.VerificationEnded: {"findings": ["no test"], "failures": {"J1": 1}},
     ev.Steered: {"to": "prompt"},
     ev.StopAsked: {"now": False},
+    ev.AttemptChosen: {"slot": 1, "passed": 2},
+    ev.AttemptLost: {"slot": 1, "why": "failed", "tried": ["Add a page"]},
     ev.WatchCandidate: {"slot": 1, "attempt": 1, "approved": True},
     ev.WatchFollowDelayed: {"paths": ["a.py"]},
     ev.WatchFollowHealed: {"restored": 3},

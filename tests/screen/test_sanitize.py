@@ -96,6 +96,7 @@ def test_hostile_event_is_inert(cls: type[Event]) -> None:
         "issues": [HOSTILE],
         "failed": [HOSTILE],
         "failing": [HOSTILE],
+        "tried": [HOSTILE],
         "held": [HOSTILE],
         "not_held": [HOSTILE],
         "objections": [HOSTILE],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from cuggino.events import (
@@ -15,6 +17,7 @@ from cuggino.events import (
     SessionEnded,
     Usage,
     UsageUpdate,
+    WatchFollowDelayed,
     WatchItemCompleted,
     WatchItemParked,
     WatchLanded,
@@ -134,6 +137,20 @@ def test_hands() -> None:
     )
     assert {"  Undone     task-1.2: no", "             b: x"} < set(told)
     assert not any("Landed" in line for line in told)
+
+
+@pytest.mark.parametrize("has_landed", [True, False])
+def test_attempts(has_landed: bool) -> None:
+    """Of a run with several attempts, the commits of those that have lost are not listed."""
+    landed = WatchLanded(filename="attempt-2", commit="d4e5f6a", trunk_was="c3d4e5f")
+    delayed = WatchFollowDelayed(branch="main", commit="d4e5f6a", reason="a file is in the way")
+    before = after(*[landed, delayed] * has_landed, LoopApproved(iteration=1))
+    summary = replace(before, kind="run", slots=3, tally=tally(commits=(("a1b2c3d", "Lie"),)))
+    shown = lines(summary)
+    assert ("  Landed     1" in shown, "  Landed     0" in shown) == (has_landed, not has_landed)
+    assert not [line for line in shown if "Lie" in line]
+    review = "git log -p -m --first-parent -1 d4e5f6a; then: git merge refs/cuggino/trunk"
+    assert (f"  Next       review what has landed: {review}" in shown) == has_landed
 
 
 def test_what_waits_after_a_watch() -> None:

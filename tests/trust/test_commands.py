@@ -52,6 +52,11 @@ CONFIG: tuple[tuple[dict[str, Any], dict[str, str]], ...] = (
         {"agents": {"audit": {"fallback": ["claude", {"agent": "codex", "path": "x"}]}}},
         {"agents.audit.fallback[1].path": "x"},
     ),
+    ({"attempts": 3}, {}),
+    (
+        {"attempts": ["codex", {"agent": "evil:A"}, {"path": "p", "hint": "x"}]},
+        {"attempts[1]": "evil:A", "attempts[2].path": "p"},
+    ),
     (
         {"fallback": ["evil:A", {"agent": "b:C", "path": "p"}]},
         {

@@ -29,7 +29,8 @@ class CodingOptions(LoopSettings, ReviewSettings, CommandSettings, CommitSetting
     @property
     def approval_is_checked(self) -> bool:
         """Whether an approval counts only if the check command passes."""
-        return self.check_command is not None and self.gate != "context"
+        decides = self.gate != "context" or len(self.choices) > 1
+        return self.check_command is not None and decides
 
     @property
     def is_checked_later(self) -> bool:
@@ -76,13 +77,18 @@ class LoopRunOptions(CodingOptions, HandsSettings, RunOptions):
         "merge",
         "hands",
         "task",
+        "attempts",
+        "choose",
+        "attempt_of",
     )
     kept_apart = ("focus", "item")
 
     @model_validator(mode="after")
-    def _slow_has_one_hand(self) -> Self:
+    def _needs_one_hand(self) -> Self:
         if self.slow and self.hands > 1:
             raise ValueError("a review after every task requires a single hand")
+        if self.hands > 1 and len(self.choices) > 1:
+            raise ValueError("several attempts require a single hand: choose one of the two")
         return self
 
     focus: str
@@ -105,6 +111,8 @@ class LoopRunOptions(CodingOptions, HandsSettings, RunOptions):
     def is_checked_later(self) -> bool:
         return self.slot is not None
 
+    attempt_of: str | None = None
+    """The id of the run of which this is one of several attempts."""
     merge: str | None = None
     """A commit to merge into the work first. An agent resolves conflicts; without a `review`, the
     reviewer is the next one."""

@@ -152,8 +152,9 @@ def _run(services: Services, options: RunOptions, make: MakeStory, frame: Frame)
         if earlier.journal is not None:
             services.agent.restore_cooldowns(earlier.cooldowns(here.now))
             services.gate.windows.merge(earlier.windows())
-        # The runs of a watch's items remember their messages, and continue their counts.
-        repeated = earlier.journal if options.kind != "watch" else None
+        # Runs within this one, as of a watch's items, remember their messages, and continue their
+        # counts.
+        repeated = earlier.journal if frame.recorder is RunRecorder else None
         control = frame.control or Control(interruption, here, services.control_folder)
         if repeated is not None:
             control.remember(repeated)

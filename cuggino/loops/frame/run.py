@@ -33,6 +33,7 @@ from cuggino.events import (
     Waiting,
     WaitingEnded,
     WaitingRefused,
+    WaitingStarted,
 )
 from cuggino.git import current_branch
 from cuggino.loops.frame.commands import Commands
@@ -210,7 +211,15 @@ class Run:
             is_confined=True,
         )
 
-    def decision(self, kind: str, text: str, *, about: str = "", issue: str = "") -> Flow[Decision]:
+    def decision(
+        self,
+        kind: str,
+        text: str,
+        *,
+        about: str = "",
+        issue: str = "",
+        begun: WaitingStarted | None = None,
+    ) -> Flow[Decision]:
         """Wait until a person approves or rejects this, or until the deadline; durable."""
         options = self.options
         within = parse_duration(options.approve_within) if options.approve_within else None
@@ -221,7 +230,7 @@ class Run:
             within=within,
             default=APPROVE if options.approve_else == "approve" else "",
         )
-        return Decision.of((yield from waiting(until, self._waiting_place)))
+        return Decision.of((yield from waiting(until, self._waiting_place, begun=begun)))
 
     def spending_approved(self) -> Flow[None]:
         """Wait for approval before an agent if a sum of `approve` is spent.

@@ -309,7 +309,7 @@ def return_review(sent_back: WatchSentBack) -> str | None:
         case "ci":
             return _proposal_review("A job of it failed. Make it pass.", sent_back)
         case "review":
-            return _proposal_review("A review asks for changes. Make them.", sent_back)
+            return _proposal_review("A person asks for changes. Make them.", sent_back)
         case reason:
             why = f"the {reason} command failed. Make it pass."
     output = f" Its output was:\n\n{sent_back.output.strip()}" if sent_back.output.strip() else ""
@@ -322,4 +322,4 @@ def return_review(sent_back: WatchSentBack) -> str | None:
 
 def _proposal_review(what: str, sent_back: WatchSentBack) -> str:
     said = f"\n\n{sent_back.output.strip()}" if sent_back.output.strip() else ""
-    return f"The work was approved, and proposed as a pull request. {what}{said}"
+    return f"The work was approved, and proposed for landing. {what}{said}"

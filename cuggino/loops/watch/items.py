@@ -428,19 +428,26 @@ class Items:
 def item_options(
     options: WatchRunOptions, backlog: Backlog, name: str, digest: str, *, review: str | None = None
 ) -> LoopRunOptions:
-    """Return the options of an item's run: those of the watch, with it as focus (CUG-106)."""
+    """Return the options of an item's run: those of the watch, with it as focus (CUG-106).
+
+    Raises:
+        ConfigError: it is blank or gone, or its front matter is wrong.
+    """
     given = dict(options)
     shared = {key: given[key] for key in LoopRunOptions.model_fields if key in given}
     if options.dirty == "refuse":  # looked at once, when the watch began
         shared["dirty"] = "keep"
     shared["limits_network"] = backlog.limits_network(name)
-    return LoopRunOptions(
+    attempts = backlog.attempts(name)
+    made = LoopRunOptions(
         **shared,
         focus=backlog.focus(name),
         item=f"{name} {digest}",
         review=review,
         store_findings=review is not None,
     )
+    # Without validation: what is missing for them is an error of the item's run.
+    return made if attempts is None else made.model_copy(update={"attempts": attempts})
 
 
 def _is_open(standing: Standing) -> bool:

@@ -67,7 +67,8 @@ class WatchRecorder:
 
     A watch reads its folders again each time, so no stage is replayed. Of the runs of its items it
     records results, costs and messages from a person; the rest is in their own journals. The setup
-    and check of a landing are only in this one.
+    and check of a landing are only in this one. Of several attempts at an item it records what is
+    about the item as a whole.
     """
 
     def __init__(self, journal: Journal, _resumed: JournalFile | None = None) -> None:
@@ -86,7 +87,10 @@ class WatchRecorder:
     def event(self, event: Event, *, staged: bool, at: datetime) -> bool:
         self.last = event
         stage = self._stage if staged else None
-        if stage in (ITEM, SLOTS):
+        if stage == ITEM and event.item is not None:  # an attempt at it, which is no other item
+            wanted = isinstance(event, SupervisionEvent | SessionEnded | Steered | UsageUpdate)
+            event = event.model_copy(update={"item": None})
+        elif stage in (ITEM, SLOTS):
             wanted = isinstance(event, _OF_RUNS) and not isinstance(event, RunResumed)
             wanted = wanted or (isinstance(event, _AT_GATE) and event.item == self._landing)
         else:
@@ -174,9 +178,9 @@ def settled_run(watch: JournalFile) -> tuple[str, LoopTerminalEvent] | None:
     item, last = "", None
     for entry in watch.entries:
         match entry.event:
-            case WatchProcessingItem(filename=name):
+            case WatchProcessingItem(filename=name, slot=0):
                 item, last = name, last if name == item else None
-            case LoopTerminalEvent() as end:
+            case LoopTerminalEvent(item=None) as end:
                 last = end
             case WatchItemCompleted() | WatchItemRetained() | WatchItemRetry() | WatchItemParked():
                 item, last = "", None

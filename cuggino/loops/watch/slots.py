@@ -360,6 +360,10 @@ class SlotWatch(Story):
                 return
             if options is None:
                 return
+            if len(options.choices) > 1:
+                reason = "several attempts at an item require a watch with one slot on this machine"
+                yield from self._park(name, reason)
+                return
             self._tell(Begun(name, options.item or "", start.slot))
             try:
                 after = items.listing.order.landed.get(name, ())

@@ -82,8 +82,8 @@ def _whole(value: object) -> int:
 
 
 def _slots(event: ev.RunStarted) -> int:
-    """Return the slots of a watch that has several."""
-    slots = _whole(event.options.get("slots")) if event.kind == "watch" else 0
+    """Return the slots of a watch that has several, or those of several attempts."""
+    slots = _whole(event.options.get("slots")) if event.kind == "watch" else event.attempts
     return slots if slots > 1 else 0
 
 
@@ -363,6 +363,8 @@ def _item(state: RunState, event: ev.WatchProcessingItem, at: datetime) -> RunSt
         title=event.title or event.filename,
         position=event.position,
         total=event.total,
+        slots=0,  # those of attempts at the item before
+        active_slots=0,
         is_idle=False,
         is_blocked=False,
         questions=(),
@@ -400,11 +402,13 @@ def _item_in_slot(state: RunState, event: ev.WatchProcessingItem, at: datetime) 
     )
     return state.with_items(
         (*others, part),
-        kind=state.kind if state.hands else "watch",
+        kind=state.kind or "watch",
         position=state.position if state.hands else max(state.position, event.position),
         total=event.total or state.total,
         slots=max(state.slots, event.slot),
-        active_slots=state.active_slots or max(state.slots, event.slot),
+        active_slots=(
+            state.active_slots if state.active_slots < state.slots else max(state.slots, event.slot)
+        ),
         questions=_unasked(state, name),
         held=_others(state.held, name),
         is_idle=False,
@@ -568,6 +572,11 @@ def _ended_with(
 @on(ev.WatchItemParked)
 def _parked(state: RunState, event: ev.WatchItemParked, _at: datetime) -> RunState:
     return _put_away(state, event.filename, set_aside=_ended_with(state, event, event.reason))
+
+
+@on(ev.AttemptLost)
+def _lost(state: RunState, event: ev.AttemptLost, _at: datetime) -> RunState:
+    return state.without(event.filename)
 
 
 @on(ev.WatchItemRetained)
@@ -734,6 +743,7 @@ def _with_job(
 
 
 _COUNTED: tuple[type[ev.Event], ...] = (
+    ev.AttemptChosen,
     ev.CommitPerformed,
     ev.CommitSeen,
     ev.RoleViolated,

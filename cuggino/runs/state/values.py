@@ -170,12 +170,14 @@ ItemState = Literal[
     "proposed",
     "sent_back",
     "landed",
+    "lost",
 ]
 """The state of a backlog item; `unchecked` is approved without a check that decides, `failed` will
 be retried, `edited` was changed meanwhile.
 
 With slots, the candidate of a `queued` item waits to land, and that of a `sent_back` one did not
-land; a `landed` item is about to be put away.
+land; a `landed` item is about to be put away. Of several attempts at the same
+work, those that do not land are `lost`.
 """
 
 

@@ -167,6 +167,11 @@ class Watched:
                     at_work = {**watched.at_work, name: Work(since=at, slot=slot)}
                     watched = replace(watched, at_work=at_work)
                 return watched._put_on(name, event.worker, at) if event.worker else watched
+            case ev.AttemptLost(filename=name, reason=reason, ref=ref):
+                told = f"{reason}; its work is in {ref}" if ref else reason
+                return self._settled(name, "lost", told, at)
+            case ev.AttemptChosen(filename=name, reason=reason):
+                return self._put(name, at, reason=reason)
             case ev.WatchItemHeld(filename=name, reason=reason) if name not in self.at_work:
                 return self._put(name, at, state="held", reason=reason)
             case ev.WatchWorkKept(ref=ref, slot=slot, filename=name, reason=reason):

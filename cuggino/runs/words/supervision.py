@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from functools import partial
 from typing import assert_never
@@ -27,6 +28,8 @@ from cuggino.runs.words.base import Words, clip, counted, first_line, listed
 
 _LONGEST_APPROVAL = 100
 """Lines of a plan that are shown."""
+_ATTEMPT = re.compile(r"attempt-\d+")
+"""The name of an attempt at a run, whose events name it as their item."""
 
 
 def supervision_words(event: ev.SupervisionEvent) -> Words | None:
@@ -204,7 +207,8 @@ def _cost(event: ev.StageCost) -> str:
     spent += [] if event.usage is None else [format_tokens(event.usage)]
     so_far = money(event.total_cost, estimated=event.total_estimated)
     tokens = "" if event.total_usage is None else format_tokens(event.total_usage)
-    whole = "run" if event.item is None else "watch"
+    is_attempt = event.item is not None and _ATTEMPT.fullmatch(event.item)
+    whole = "run" if event.item is None or is_attempt else "watch"
     return f"{', '.join(spent)} ({whole} total {so_far or tokens})"
 
 

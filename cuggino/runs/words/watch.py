@@ -145,6 +145,13 @@ def _workers(event: ev.WatchWorkers) -> Words:
 def _landing(event: ev.WatchLoopEvent) -> Words | None:
     """Return the sentence about a candidate, its landing and the user's branch."""
     match event:
+        case ev.AttemptChosen():
+            why = f": {flat(event.reason)}" if event.reason else ""
+            others = f", of {event.passed} that passed" if event.passed > 1 else ""
+            return _watch(f"Chosen: {event.filename}{others}{why}")
+        case ev.AttemptLost():
+            kept = f"; its work is in {event.ref}" if event.ref else ""
+            return _warning(f"Lost: {event.filename}: {flat(event.reason)}{kept}")
         case ev.WatchCandidate(approved=False):
             what = f"{event.filename} ({event.commit[:7]})"
             return _warning(f"Not approved, so it does not land: {what}")

@@ -1,5 +1,6 @@
 """Slots: clones of the project where items are worked on, and what lands from them."""
 
+from cuggino.stages.slots.attempts import Attempted, keep_attempt
 from cuggino.stages.slots.candidates import publish_candidate
 from cuggino.stages.slots.checking import Gate, Red, branch_names, clean_check_stage
 from cuggino.stages.slots.copying import included_files, missing_ignored
@@ -40,6 +41,7 @@ __all__ = [
     "TARGET",
     "TRUNK",
     "WORK",
+    "Attempted",
     "Gate",
     "LandOn",
     "NotKept",
@@ -64,6 +66,7 @@ __all__ = [
     "given_ref",
     "included_files",
     "item_of",
+    "keep_attempt",
     "kept_ref",
     "known_refs",
     "list_slots",

@@ -25,7 +25,15 @@ from cuggino.operators import Flow
 from cuggino.stages.slots.copying import copy_lfs
 from cuggino.stages.slots.folder import Slot
 from cuggino.stages.slots.record import SlotRecord, record_path
-from cuggino.stages.slots.refs import BASES, CANDIDATES, KEPT, TRUNK, kept_ref, kept_refs
+from cuggino.stages.slots.refs import (
+    ATTEMPTS,
+    BASES,
+    CANDIDATES,
+    KEPT,
+    TRUNK,
+    kept_ref,
+    kept_refs,
+)
 
 UNCOMMITTED = "Cuggino-Kept: uncommitted"
 """The trailer of a commit that holds uncommitted work."""
@@ -65,7 +73,7 @@ def changes(slot: Slot, specs: str) -> Flow[tuple[str, ...]]:
 
 def known_refs(git: Git) -> Flow[dict[str, str]]:
     """Return the refs of the user's repository by which work is safe: their commits by name."""
-    where = (TRUNK, CANDIDATES, KEPT, BASES, "refs/heads")
+    where = (TRUNK, CANDIDATES, KEPT, ATTEMPTS, BASES, "refs/heads")
     return commits_of_refs((yield from git.must(*EACH_REF, *where)).text)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 from reactivex import Observable
@@ -20,11 +21,14 @@ from cuggino.sandbox import Views
 from cuggino.stages.slots.folder import HANDS, Slot, is_gate_tree, slot_home, slot_in
 from cuggino.stages.slots.keeping import known_refs, left_in
 from cuggino.stages.slots.record import SlotRecord, record_of, record_path
-from cuggino.stages.slots.refs import CANDIDATES, KEPT, TRUNK, base_ref, item_of
+from cuggino.stages.slots.refs import ATTEMPTS, CANDIDATES, KEPT, TRUNK, base_ref, item_of
 from cuggino.stages.slots.settings import reset_settings
 
 SlotFolderKind = Literal["slot", "hand", "gate", "aside", "remains"]
 
+_KINDS: Mapping[str, Literal["candidate", "kept", "attempt"]] = MappingProxyType(
+    {CANDIDATES: "candidate", KEPT: "kept", ATTEMPTS: "attempt"}
+)
 _ASIDE, _REMAINS = "kept-", (".new", ".gone")
 
 
@@ -58,13 +62,19 @@ class SlotFolder:
 class SlotRef:
     """Work on an item under a ref in the user's repository."""
 
-    kind: Literal["candidate", "kept"]
+    kind: Literal["candidate", "kept", "attempt"]
+    """`attempt`: that of an attempt which has lost, as another one landed."""
     ref: str
     commit: str
     item: str
     subject: str
     landed: bool
     """True if a branch or the trunk holds the commit, so that the ref is not needed any more."""
+
+    @property
+    def is_removable(self) -> bool:
+        """Return whether cleaning removes it."""
+        return self.landed or self.kind == "attempt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +127,8 @@ def clean_slots(
 ) -> Observable[SlotsCleaned]:
     """Remove the folders and refs that hold no unlanded work; emits what was removed.
 
-    The caller holds the project, so that no run works in it. With `dry_run` nothing is removed.
+    The work of attempts that have lost is removed, too. The caller holds the project, so that no
+    run works in it. With `dry_run` nothing is removed.
 
     Errors: as `list_slots`, and `StorageError` for a folder that cannot be removed.
     """
@@ -224,22 +235,22 @@ def _unlanded(slot: Slot, record: SlotRecord, known: Mapping[str, str], specs: s
 
 
 def _refs(git: Git, known: Mapping[str, str]) -> Flow[list[SlotRef]]:
-    if not any(name.startswith((f"{CANDIDATES}/", f"{KEPT}/")) for name in known):
+    if not any(name.startswith(tuple(f"{one}/" for one in _KINDS)) for name in known):
         return []
     safe = [commit for name, commit in known.items() if name == TRUNK or name.startswith("refs/h")]
     words = ("for-each-ref", "--format=%(refname)%00%(objectname)%00%(contents:subject)")
     merged = [f"--merged={commit}" for commit in dict.fromkeys(safe)]
     landed = set()
     if merged:
-        command = ("for-each-ref", "--format=%(refname)", *merged, CANDIDATES, KEPT)
+        command = ("for-each-ref", "--format=%(refname)", *merged, *_KINDS)
         landed = set((yield from git.must(*command)).text.splitlines())
-    listed = (yield from git.must(*words, CANDIDATES, KEPT)).text
+    listed = (yield from git.must(*words, *_KINDS)).text
     found = []
     for line in listed.splitlines():
         name, commit, subject = line.split("\0")
         found.append(
             SlotRef(
-                kind="candidate" if name.startswith(f"{CANDIDATES}/") else "kept",
+                kind=next(kind for one, kind in _KINDS.items() if name.startswith(f"{one}/")),
                 ref=name,
                 commit=commit,
                 item=item_of(name),
@@ -253,7 +264,7 @@ def _refs(git: Git, known: Mapping[str, str]) -> Flow[list[SlotRef]]:
 def _cleaned(git: Git, slot_folder: str | None, specs: str, dry_run: bool) -> Flow[None]:
     before = yield from _listing(git, slot_folder, specs, busy=False)
     folders = tuple(folder for folder in before.folders if folder.is_removable)
-    refs = tuple(ref for ref in before.refs if ref.landed)
+    refs = tuple(ref for ref in before.refs if ref.is_removable)
     if not dry_run:
         # hands before the clone that they depend on
         for folder in sorted(folders, key=lambda one: one.folder.parent == before.folder):

@@ -14,6 +14,8 @@ TARGET = "refs/cuggino/target"
 CANDIDATES = "refs/cuggino/candidates"
 BASES = "refs/cuggino/bases"
 KEPT = "refs/cuggino/kept"
+ATTEMPTS = "refs/cuggino/attempts"
+"""Prefix of the refs of attempts that have lost, until the slots are cleaned."""
 BRANCHES = "refs/cuggino/branches"
 """Prefix of the refs of items that landed on their own branches."""
 WORK = "refs/cuggino/work"
@@ -50,6 +52,11 @@ def kept_refs(item: str) -> str:
     return f"{KEPT}/{_quoted(item)}"
 
 
+def attempt_ref(attempt: str, number: int) -> str:
+    """Return a ref of the work of an attempt that has lost, numbered from 1."""
+    return f"{ATTEMPTS}/{_quoted(attempt)}/{number}"
+
+
 def work_ref(item: str) -> str:
     """Return the ref of an item's work in the shared repository; one attempt at a time owns it."""
     return f"{WORK}/{_quoted(item)}"
@@ -62,7 +69,7 @@ def given_ref(item: str, what: str) -> str:
 
 def item_of(ref: str) -> str:
     """Return the item of a candidate, or of other work; a very long name is shortened."""
-    for folder in (CANDIDATES, KEPT, WORK, GIVEN):
+    for folder in (CANDIDATES, KEPT, ATTEMPTS, WORK, GIVEN):
         if ref.startswith(f"{folder}/"):
             return unquote(ref.removeprefix(f"{folder}/").partition("/")[0], errors="replace")
     return ""

@@ -71,8 +71,8 @@ class JournalDigest(BaseModel):
 
     @property
     def loop(self) -> RunLoop | None:
-        """The loop for comparisons; None for a watch."""
-        if self.started.kind == "watch":
+        """The loop for comparisons; None for a watch, and for several attempts."""
+        if self.started.kind == "watch" or self.started.has_runs:
             return None
         return self.started.kind if self.started.item is None else "item"
 

@@ -71,7 +71,12 @@ def find_run(
             hint=f"resume it with `{command} --resume {found[0].stem[:13]}`",
         )
     if journal.started.item is not None:
-        item = item_name(journal.started.item)
+        item, whole = item_name(journal.started.item), journal.started.attempt_of
+        if whole is not None:
+            raise RunNotResumable(
+                f"run {found[0].stem} is {item} of run {whole}, which resumes it",
+                hint="`cuggino runs list` shows what can be resumed",
+            )
         raise RunNotResumable(
             f"run {found[0].stem} is for the backlog item {item}",
             hint="`cuggino watch` resumes it with the item",
