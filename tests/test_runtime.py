@@ -98,6 +98,7 @@ class TestBuilding:
             "push": "origin/main",
             "attempts": [AttemptChoice(hint="test first")],
             "choose": "best",
+            "hands": 2,
             "model": "small",
             "budget": 2.5,
             "max_tokens": 1000,
@@ -136,12 +137,12 @@ class TestBuilding:
             "sandbox_domains": ["*.example.com"],
         }
         runtime = Runtime.live(cwd=project, config=Config(**values), agent=agent())
-        options = runtime.loop_options(focus="the page", review="redo", slow=True)
+        options = runtime.loop_options(focus="the page", review="redo")
         given: dict[str, Any] = {
             "focus": "the page",
             "review": "redo",
-            "slow": True,
             "agent": "memory",
+            "command": "cuggino run --hands 2",
         }
         assert LoopRunOptions(cwd=project.resolve(), **given, **values) == options
         shared = set(Config.model_fields) & set(LoopRunOptions.model_fields) - {"agent"}
