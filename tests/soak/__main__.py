@@ -6,10 +6,11 @@
 scripted model: conflicts, pairs that break the check, checks that fail at first, a check that fails
 one of eleven times for no reason, questions that are answered at the page, landings that wait for
 an approval, agents that wait for a file, usage limits with a fallback, agents that are killed, five
-`kill -9` of the watch with restarts, and a full disk for a minute. A browser shows the page and
-`cuggino follow` follows all the time. In the end every item is accounted for, the check passes on
-every commit of the branch, no process, file or ref is left, memory and descriptors are flat, and
-the report's total is that of the journals. The exit code is 1 if anything is wrong.
+`kill -9` of the watch with restarts, and a full disk for a minute. Then a run with two hands is
+killed and resumed. A browser shows the page and `cuggino follow` follows all the time. In the end
+every item is accounted for, the check passes on every commit of the branch, no process, file or ref
+is left, memory and descriptors are flat, and the report's total is that of the journals. The exit
+code is 1 if anything is wrong.
 
 The full disk needs bubblewrap: the project is then on its own file system, which is gone at the
 end. `--keep` leaves the project, without a full disk.

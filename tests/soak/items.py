@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import shlex
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -34,6 +35,16 @@ done
 """The check command: no conflict, nothing broken, and both of a pair only with a third file.
 
 One of eleven times it fails for no reason."""
+
+HANDS = ("hand-1", "hand-2", "hand-3", "hand-4")
+"""The words that a run with hands writes in the end, the last one after the first."""
+_TASKS = "\n".join(
+    f"## Task {n}: {name}\n\nafter: {'1' if n == len(HANDS) else 'none'}\nfiles: words/{name}.txt\n"
+    for n, name in enumerate(HANDS, 1)
+)
+_WRITE_TASK = r"""
+word=$(sed -n 's/^## Task [0-9]*: //p' "$CUGGINO_SESSION_FILE"); echo "$word" > "words/$word.txt"
+"""
 
 _ROLE = re.compile(r"# Role: (\w+) agent(, resolving a conflict)?")
 _SLOT = re.compile(r"/slot-(\d+)")
@@ -76,6 +87,8 @@ class Model:
     """The items whose question was answered."""
     waiting: set[str] = field(default_factory=set)
     """The items whose agent waits, or has waited, for a file."""
+    has_hands: bool = False
+    """Whether the run with hands is at work, rather than the watch."""
     _lock: Lock = field(default_factory=Lock)
 
     def script(self, provider: str, bash: Callable[[str], Tool]) -> Callable[[ModelRequest], Reply]:
@@ -91,6 +104,8 @@ class Model:
                 self.replies[f"{provider} {role[1]}"] += 1
                 wait = chance.uniform(0.5, 1.5) * self.pace
             time.sleep(wait)
+            if self.has_hands:
+                return _with_hands(role[1], said, request, bash)
             return self._reply(provider, role[1], bool(role[2]), slot[1], request, bash)
 
         return reply
@@ -151,6 +166,23 @@ class Model:
             is_new = item not in self.limits
             self.limits.add(item)
             return is_new
+
+
+def _with_hands(
+    role: str, said: str, request: ModelRequest, bash: Callable[[str], Tool]
+) -> Message:
+    """Return the model's part in a run with hands."""
+    first = request.turns == 0
+    if role == "planning":
+        plan = _PLAN.search(said)
+        if plan is not None and first:
+            return Message([bash(f"printf %s {shlex.quote(_TASKS)} > {plan[0]}")])
+        return _says("PLAN_COMPLETE", "Four tasks.")
+    if role == "implementing":
+        if request.turns < 2:  # the first one may have been killed before it had run
+            return Message([bash(_WRITE_TASK)])
+        return _says("DONE", "feat: a word")
+    return Message([bash("git log --oneline -3; ls words")]) if first else _says("APPROVED", "Yes.")
 
 
 def _command(name: str, kind: str, folder: Path, resolves: bool) -> str:

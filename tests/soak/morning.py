@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from cuggino.events import CheckFlaky, SessionEnded
-from tests.soak.items import STEADY
+from cuggino.events import CheckFlaky, SessionEnded, UsageUpdate
+from cuggino.storage import JournalFile
+from tests.soak.items import HANDS, STEADY
 from tests.soak.night import Night, Sample
 
 _GROWTH = 1.25
@@ -42,6 +43,7 @@ def problems_of(night: Night) -> Iterator[str]:
         for path in folder.glob("*"):
             yield f"{path.name} is left in {folder.name}"
     yield from _of_commits(night)
+    yield from _of_hands(night)
     for ref in place.git("for-each-ref", "--format=%(refname)", "refs/cuggino").split():
         if not _REFS.fullmatch(ref):
             yield f"a ref is left: {ref}"
@@ -83,6 +85,13 @@ def _of_commits(night: Night) -> Iterator[str]:
             yield f"{name} has landed {landed[name]} times"
 
 
+def _of_hands(night: Night) -> Iterator[str]:
+    for word in HANDS:
+        path = night.place.folder / "words" / f"{word}.txt"
+        if not path.is_file() or path.read_text() != f"{word}\n":
+            yield f"the work of the task {word} is lost"
+
+
 def _of_growth(samples: list[Sample]) -> Iterator[str]:
     for process in dict.fromkeys(sample.process for sample in samples):
         own = [one for one in samples if one.process == process and one.at >= _SETTLED]
@@ -99,20 +108,34 @@ def _of_growth(samples: list[Sample]) -> Iterator[str]:
 
 
 def totals(night: Night) -> list[dict[str, Any]]:
-    """Return the facts of the reports of all watches; a killed one is resumed by the next."""
-    watches = [one.run_id for one in night.place.journals if one.started.kind == "watch"]
-    return [json.loads(night.place.cuggino("report", run_id, "--json")) for run_id in watches]
+    """Return the facts of the reports of all watches, of which the next resumes a killed one, and
+    of the run with hands.
+    """
+    wholes = [
+        one.run_id
+        for one in night.place.journals
+        if one.started.kind == "watch" or one.started.options.get("hands", 1) != 1
+    ]
+    return [json.loads(night.place.cuggino("report", run_id, "--json")) for run_id in wholes]
 
 
 def journal_costs(night: Night) -> float:
-    """Return what all sessions have cost, by the journals of the items."""
-    return sum(
-        entry.event.cost_usd or 0.0
-        for journal in night.place.journals
-        if journal.started.kind == "run"
-        for entry in journal.entries
-        if isinstance(entry.event, SessionEnded)
-    )
+    """Return what all sessions have cost, by the journals of all runs."""
+    return sum(_spent(one) for one in night.place.journals if one.started.kind == "run")
+
+
+def _spent(journal: JournalFile) -> float:
+    """Return the cost of the sessions that have ended, and what those had told that were cut."""
+    spent, at_work = 0.0, dict[str | None, float]()
+    for event in (entry.event for entry in journal.entries):
+        if isinstance(event, UsageUpdate):
+            told, before = event.cost_usd or 0.0, at_work.get(event.item, 0.0)
+            spent += before if told < before else 0.0
+            at_work[event.item] = told
+        elif isinstance(event, SessionEnded):
+            at_work.pop(event.item, None)
+            spent += event.cost_usd or 0.0
+    return spent + sum(at_work.values())
 
 
 def _of_totals(night: Night) -> Iterator[str]:

@@ -233,8 +233,28 @@ def _pass(night: Night, plan: Plan, disk: Path | None) -> None:
                 if watch.is_running:
                     _interrupt(night, watch)
             night.place.age_temporary_files()
+        _with_hands(night)
     if missing := sorted(set(night.items) - set(night.settled)):
         night.problems.append(f"not settled in time: {', '.join(missing)}")
+
+
+def _with_hands(night: Night) -> None:
+    """Let a run with two hands write words; it is killed when its first task has landed."""
+    place, night.model.has_hands = night.place, True
+    with place.start("run", "four words", "--hands", "2") as run:
+        night.say("a run with hands begins")
+        while run.is_running and "WatchLanded" not in run.tags():
+            time.sleep(_LOOK)
+        if run.is_running:
+            run.kill()
+            night.kills.append("in a run with hands")
+            night.say("killed the run with hands after its first task")
+    place.age_temporary_files()
+    with place.start("run", "--resume") as run:
+        code = run.wait()
+        night.say(f"the run with hands has ended with {code}")
+        if code:
+            night.problems.append(f"the run with hands ended with {code}: {run.errors}")
 
 
 def _interrupt(night: Night, watch: Command) -> None:
