@@ -52,6 +52,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "snapshots": "List the states of the project that `cuggino undo` can restore.",
             "slots": "List the clones that `cuggino watch --slots` works in, and clean them up.",
             "cluster": "Start a cluster for trying one, and check the workers of one.",
+            "simulate": "Compare the loops with agents and a check that fail by chance.",
         },
     }
 )
