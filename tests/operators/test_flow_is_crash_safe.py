@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from reactivex import Observable, concat, defer, empty, merge, of, operators as ops, timer
+from reactivex import Observable, defer, interval, merge, of, operators as ops
 
 from cuggino.errors import StorageError
 from cuggino.events import (
@@ -75,7 +75,11 @@ class Stages:
 
 def session(*events: Event) -> Observable[Any]:
     """An agent's session: an event a second, the last of which is its outcome."""
-    return concat(empty(), *(timer(1).pipe(ops.map(lambda _, e=event: e)) for event in events))
+
+    def nth(n: int) -> Event:
+        return events[n]
+
+    return interval(1).pipe(ops.take(len(events)), ops.map(nth))
 
 
 def basic(run: Stages) -> Flow[None]:
