@@ -33,6 +33,9 @@ _TAGS = tuple(
 )
 """The events that the estimates are made of."""
 
+_WEIGHT = 5
+"""The observations that the default counts as: one run says neither never nor always."""
+
 _UNKNOWN = {
     "approves_wrong": "nothing records that approved work was wrong",
     "covers": "nothing records what the check does not find",
@@ -192,8 +195,8 @@ def _estimate(name: str, share: Share, costs: list[tuple[float, int]], default: 
     sessions = sum(count for _, count in costs)
     if share.of:
         at_most = ", at most" if name == "rejects_right" else ""
-        basis = f"{share}{at_most}"
-        return Estimate(name=name, value=share.hits / share.of, basis=basis, is_known=True)
+        value = (share.hits + _WEIGHT * default) / (share.of + _WEIGHT)
+        return Estimate(name=name, value=value, basis=f"{share}{at_most}", is_known=True)
     if sessions:
         value = sum(cost for cost, _ in costs) / sessions
         return Estimate(name=name, value=value, basis=counted(sessions, "session"), is_known=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import click
@@ -116,13 +117,14 @@ def _recorded() -> RecordedOdds:
 def _play(odds: Odds, seeds: range) -> dict[str, Summary]:
     """Play all strategies, with a bar on standard error if that is a terminal."""
     length = len(STRATEGIES) * len(seeds)
-    with click.progressbar(
-        length=length, label="Playing", file=sys.stderr, hidden=not sys.stderr.isatty()
-    ) as bar:
+    is_shown = sys.stderr.isatty()
+    shown = click.progressbar(length=length, label="Playing", file=sys.stderr)
+    with shown if is_shown else nullcontext() as bar:
 
         def counted(strategy: Strategy) -> Iterator[Trial]:
             for one in trials(strategy, odds, seeds):
-                bar.update(1)
+                if bar is not None:
+                    bar.update(1)
                 yield one
 
         return {strategy.name: summary(counted(strategy)) for strategy in STRATEGIES}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from cuggino.runs import RecordedRun, Runs
 from cuggino.simulation import STRATEGIES, Odds, Share, recorded_odds, shares_of
 from cuggino.simulation.trials import played
 from cuggino.simulation.world import World
-from tests.runs.test_stats import record
+from cuggino.storage import Journal
+from tests.runs.test_stats import AT, record
 
 GREEN = ev.CheckCommandOutput(iteration=1, exit_code=0)
 RED = ev.CheckCommandOutput(iteration=1, exit_code=1)
@@ -85,6 +87,21 @@ def test_from_journals(tmp_path: Path) -> None:
     assert not known["approves_wrong"].is_known
     assert known["approves_wrong"].basis.startswith("default: nothing records")
     assert found.odds.approves_wrong == Odds().approves_wrong
+
+
+@pytest.mark.parametrize(
+    ("hits", "of", "expected"), [(0, 1, 0.5), (1, 1, 4 / 6), (30, 95, 33 / 100)]
+)
+def test_few_observations(hits: int, of: int, expected: float, tmp_path: Path) -> None:
+    """The default weighs as much as five observations: a few move it, many replace it."""
+    record(tmp_path, 1, None)
+    (path,) = (tmp_path / ".cuggino/journal").glob("*.jsonl")
+    with closing(Journal.open(path)) as journal:
+        for event in (GREEN, *[NO] * hits, *[YES] * (of - hits)):
+            journal.append(event, at=AT)
+    runs = (one for one in Runs(tmp_path).all() if isinstance(one, RecordedRun))
+    found = recorded_odds(runs, Odds(rejects_right=0.6))
+    assert found.odds.rejects_right == pytest.approx(expected)
 
 
 def test_share_as_text() -> None:
