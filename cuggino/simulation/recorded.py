@@ -97,7 +97,7 @@ def shares_of(events: Iterable[Event]) -> dict[str, Share]:
     - `admits`: an implementer after whom the check failed reported that work is left
     - `forgets`: an implementer had to be reminded of its report, or was replaced for it
     - `rejects_right`: a reviewer rejected work with a green check; it may have been right
-    - `flakes`: a check failed, and passed when it was repeated
+    - `flakes`: a check before a review failed, and passed when it was repeated
     """
     hits, of = Counter[str](), Counter[str]()
 
@@ -112,9 +112,7 @@ def shares_of(events: Iterable[Event]) -> dict[str, Share]:
     turns = 0
     for step in _steps(events):
         match step:
-            case _Check(is_green=is_green, is_flaky=is_flaky):
-                if is_green:
-                    count("flakes", hit=is_flaky)
+            case _Check(is_green=is_green):
                 if turn is not None:
                     if turns == 1 or (began is not None and not began.is_green):
                         count("right", hit=is_green)
@@ -128,6 +126,7 @@ def shares_of(events: Iterable[Event]) -> dict[str, Share]:
                 turn, began, turns = step, check, turns + 1
             case Approved() | RequestChanges():
                 if check is not None and check.is_green:
+                    count("flakes", hit=check.is_flaky)
                     count("rejects_right", hit=isinstance(step, RequestChanges))
     return {name: Share(hits[name], of[name]) for name in of}
 

@@ -6,6 +6,7 @@ import math
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from reactivex import just
 from cuggino.events import Event
 from cuggino.simulation.odds import Odds
 from cuggino.simulation.strategies import Strategy, is_done
-from cuggino.simulation.world import World, WorldAgent, WorldFiles, prepare
+from cuggino.simulation.world import World, WorldAgent, WorldFiles
 from cuggino.stages import Services
 from cuggino.storage import Workspace
 from cuggino.testing import Story, VirtualClock, play
@@ -40,34 +41,38 @@ class Trial:
 
 def trial(strategy: Strategy, odds: Odds, seed: int) -> Trial:
     """Run the strategy's loop once, in virtual time and in a folder of its own."""
-    world = World(odds, seed)
-    story = played(strategy, world)
-    return Trial(
-        seed=seed,
-        done=is_done(story.last),
-        right=world.is_right,
-        cost_usd=world.cost,
-        sessions=world.sessions,
-    )
+    with world_of(odds, seed) as world:
+        story = played(strategy, world)
+        return Trial(
+            seed=seed,
+            done=is_done(story.last),
+            right=world.is_right,
+            cost_usd=world.cost,
+            sessions=world.sessions,
+        )
+
+
+@contextmanager
+def world_of(odds: Odds, seed: int) -> Iterator[World]:
+    """Within the block there is a world, in a temporary folder."""
+    memory = _MEMORY if os.access(_MEMORY, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="cuggino-simulation-", dir=memory) as folder:
+        yield World(odds, seed, Path(folder).resolve())
 
 
 def played(strategy: Strategy, world: World) -> Story[Event]:
     """Run the strategy's loop once, and return its story."""
-    memory = _MEMORY if os.access(_MEMORY, os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="cuggino-simulation-", dir=memory) as folder:
-        project = Path(folder).resolve()
-        prepare(project)
-        services = Services(
-            agent=WorldAgent(world),
-            workspace=Workspace(project),
-            shell=world.shell,
-            work=WorldFiles(world),
-            fingerprint=lambda *_, **__: just(f"version {world.version}"),
-            trace=lambda *_, **__: just(""),
-            commits=lambda *_: just([]),
-            work_left=lambda _: just(""),
-        )
-        return play(strategy.start(services, project), clock=VirtualClock()).check()
+    services = Services(
+        agent=WorldAgent(world),
+        workspace=Workspace(world.project),
+        shell=world.shell,
+        work=WorldFiles(world),
+        fingerprint=lambda *_, **__: just(world.version),
+        trace=lambda *_, **__: just(""),
+        commits=lambda *_: just([]),
+        work_left=lambda _: just(""),
+    )
+    return play(strategy.start(services, world.project), clock=VirtualClock()).check()
 
 
 def trials(strategy: Strategy, odds: Odds, seeds: Iterable[int]) -> Iterator[Trial]:

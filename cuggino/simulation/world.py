@@ -26,6 +26,7 @@ _FILES: Mapping[str, str] = {
     f"{REQUIREMENTS_FOLDER}/page/SPECIFICATION.md": f"# {_CODE}\n",
     "BUILD.PROMPT.md": "Build.\n",
 }
+_STATE = "work.json"
 _PLAN = "# Plan\n\n## Task 1\n"
 _REMINDED = 0.05
 """The share of a session's cost that the answer to a reminder takes."""
@@ -39,32 +40,54 @@ class _Fault(NamedTuple):
     """True if the check finds it."""
 
 
-class World:
-    """The state of the work: what is wrong with it, whoever believes what.
+class _Work(NamedTuple):
+    """The work in one folder, as the file `work.json` there has it."""
 
-    Each kind of draw has its own random numbers, so that two worlds with the same seed and other
-    odds differ only where the odds decide otherwise.
+    version: int
+    """The number of the sessions of implementers."""
+    faults: tuple[_Fault, ...]
+
+
+class World:
+    """A project that knows what is wrong with its work, whoever believes what.
+
+    That stands in a file of it, so that clones and commits have it as they have any work. Each kind
+    of draw has random numbers of its own in each folder, so that two worlds with the same seed and
+    other odds differ only where the odds decide otherwise.
     """
 
-    def __init__(self, odds: Odds, seed: int) -> None:
+    def __init__(self, odds: Odds, seed: int, project: Path) -> None:
         self.odds = odds
+        self.project = project
         self.cost = 0.0
         """The dollars of all sessions."""
         self.sessions = 0
-        self.version = 0
-        """The number of the implementer's sessions."""
-        self._implementer = random.Random(f"{seed} implementer")
-        self._reviewer = random.Random(f"{seed} reviewer")
-        self._check = random.Random(f"{seed} check")
-        self._faults = [self._fault("task", self._implementer.random())]
+        self._seed = seed
+        self._random: dict[tuple[str, str], random.Random] = {}
+        for name, text in _FILES.items():
+            path = project / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        _write(project, _Work(0, (self._fault("task", self._draw("implementer", project)),)))
+
+    def _draw(self, kind: str, folder: Path) -> float:
+        key = kind, "" if folder == self.project else folder.name
+        if key not in self._random:
+            self._random[key] = random.Random(f"{self._seed} {' '.join(key)}")
+        return self._random[key].random()
 
     def _fault(self, name: str, chance: float) -> _Fault:
         return _Fault(name, chance < self.odds.covers)
 
     @property
     def is_right(self) -> bool:
-        """Return whether nothing is wrong with the work."""
-        return not self._faults
+        """Return whether nothing is wrong with the work in the project."""
+        return not _read(self.project).faults
+
+    @property
+    def version(self) -> str:
+        """The digest of the work in the project."""
+        return f"version {_read(self.project).version}"
 
     def pay(self, role: WorkRole, *, share: float = 1.0) -> float:
         """Return the cost of a session of the role, and add it up."""
@@ -73,40 +96,43 @@ class World:
         self.sessions += share == 1.0
         return cost
 
-    def work(self) -> None:
+    def work(self, folder: Path) -> None:
         """Change the work, for better or worse."""
-        self.version += 1
-        right, breaks, covered = (self._implementer.random() for _ in range(3))
+        version, faults = _read(folder)
+        right, breaks, covered = (self._draw("implementer", folder) for _ in range(3))
         if right < self.odds.right:
-            self._faults.clear()
+            faults = ()
         if breaks < self.odds.breaks:
-            self._faults.append(self._fault(f"regression_{self.version}", covered))
+            faults = (*faults, self._fault(f"regression_{version}", covered))
+        _write(folder, _Work(version + 1, faults))
 
-    def report(self) -> _Report:
+    def report(self, folder: Path) -> _Report:
         """Return what the implementer says of the work."""
-        admits, forgets = self._implementer.random(), self._implementer.random()
+        admits, forgets = self._draw("implementer", folder), self._draw("implementer", folder)
         if forgets < self.odds.forgets:
             return ""
-        return "more" if self._faults and admits < self.odds.admits else "done"
+        return "more" if _read(folder).faults and admits < self.odds.admits else "done"
 
-    def approves(self) -> bool:
+    def review(self, folder: Path) -> str:
         """Return the verdict of a reviewer."""
-        chance = self._reviewer.random()
-        return (
-            chance < self.odds.approves_wrong if self._faults else chance >= self.odds.rejects_right
-        )
+        chance, work = self._draw("reviewer", folder), _read(folder)
+        is_wrong = bool(work.faults)
+        if chance < self.odds.approves_wrong if is_wrong else chance >= self.odds.rejects_right:
+            return _marker("APPROVED", "It matches.")
+        return _marker("REQUEST_CHANGES", f"Version {work.version} does not match.")
 
-    def failing(self) -> list[str]:
-        """Return the tests that fail now. The task itself has none before somebody works on it."""
-        flakes = self._check.random() < self.odds.flakes
-        found = [fault.name for fault in self._faults if fault.is_covered and self.version]
+    def failing(self, folder: Path) -> list[str]:
+        """Return the tests that fail. The task itself has none before somebody works on it."""
+        flakes = self._draw("check", folder) < self.odds.flakes
+        version, faults = _read(folder)
+        found = [fault.name for fault in faults if fault.is_covered and version]
         return [*found, "flaky"] if flakes else found
 
-    def shell(self, _command: str, _cwd: Path) -> Observable[bytes]:
+    def shell(self, _command: str, cwd: Path) -> Observable[bytes]:
         """Run the check; implements `Shell`."""
 
         def result(_: object) -> Observable[bytes]:
-            failing = self.failing()
+            failing = self.failing(cwd)
             if not failing:
                 return just(b"3 passed in 0.1s\n")
             lines = [f"FAILED tests/test_work.py::test_{name}\n" for name in failing]
@@ -114,6 +140,15 @@ class World:
             return concat(output, throw(ProcessFailed("check", 1, "")))
 
         return defer(result)
+
+
+def _read(folder: Path) -> _Work:
+    version, faults = json.loads((folder / _STATE).read_text(encoding="utf-8"))
+    return _Work(version, tuple(_Fault(*fault) for fault in faults))
+
+
+def _write(folder: Path, work: _Work) -> None:
+    (folder / _STATE).write_text(json.dumps(work), encoding="utf-8")
 
 
 class WorldAgent(LlmAgent):
@@ -134,7 +169,7 @@ class WorldAgent(LlmAgent):
         return defer(lambda _: from_iterable([*self._session(options)]))
 
     def _session(self, options: SpawnOptions) -> Iterator[Any]:
-        world, role = self._world, options.role
+        world, role, folder = self._world, options.role, options.cwd
         is_reminded = options.resume_session_id is not None
         share = _REMINDED if is_reminded else 1.0
         match role:
@@ -144,23 +179,19 @@ class WorldAgent(LlmAgent):
                 text = _marker("PLAN_COMPLETE", "One task.")
             case "reviewing":
                 paid = world.pay("reviewing", share=share)
-                is_approved = world.approves()
-                text = _marker("APPROVED", "It matches.") if is_approved else self._rejected()
+                text = world.review(folder)
             case _:
                 paid = world.pay("implementing", share=share)
                 if not is_reminded:
-                    world.work()
-                report = world.report()
+                    world.work(folder)
+                report = world.report(folder)
                 if role == "build":
-                    _report_job(options.cwd, report)
+                    _report_job(folder, report)
                 text = _REPORTS[report]
         yield AgentMessage(text=text)
         yield SessionEnded(
             outcome="completed", cost_usd=paid, session_id=options.session_id or "simulated"
         )
-
-    def _rejected(self) -> str:
-        return _marker("REQUEST_CHANGES", f"Version {self._world.version} does not match.")
 
 
 def _marker(tag: str, text: str) -> str:
@@ -192,23 +223,14 @@ class WorldFiles(NoWork):
         self._world = world
 
     def state(self, commit: str | None = None) -> Observable[State | None]:
-        tree = f"version {self._world.version}"
-        return just({"tree": tree, "head": None, "branch": None, "ignored": {}, "listed": []})
+        found: State = {"head": None, "branch": None, "ignored": {}, "listed": []}
+        return just({"tree": self._world.version, **found})
 
     def changed(self, start: State) -> Observable[State]:
-        tree = f"version {self._world.version}"
         found: State = {"changed": [], "added": [], "ignored": [], "listed": []}
-        return just({**found, "had_tests": True, "tree": tree})
+        return just({**found, "had_tests": True, "tree": self._world.version})
 
     def copy(
         self, start: State, paths: Sequence[str], *, env: Mapping[str, str]
     ) -> Observable[Shell | None]:
-        return just(self._world.shell)
-
-
-def prepare(project: Path) -> None:
-    """Write the files of the project that loops read."""
-    for name, text in _FILES.items():
-        path = project / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        return just(lambda command, _cwd: self._world.shell(command, self._world.project))

@@ -180,12 +180,12 @@ def _no_power_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _file: None)
 
 
-@pytest.mark.parametrize("step", [37, pytest.param(1, marks=pytest.mark.real_agent)])
+@pytest.mark.parametrize("step", [89, pytest.param(1, marks=pytest.mark.real_agent)])
 @pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.__name__)
 def test_killed_at_every_byte(
     loop: Callable[[Stages], Flow[None]], step: int, tmp_path: Path
 ) -> None:
-    """A loop killed at any byte and run again satisfies the three laws (each 37th, to be quick)."""
+    """A loop killed at any byte and run again satisfies the three laws (each 89th, to be quick)."""
     journal = tmp_path / "journal.jsonl"
     undisturbed = run(loop, journal)
     content = journal.read_bytes()

@@ -8,8 +8,7 @@ import pytest
 
 from cuggino.events import StageCost
 from cuggino.simulation import STRATEGIES, Odds, Strategy, Summary, summary, trial, trials
-from cuggino.simulation.trials import played, wilson
-from cuggino.simulation.world import World
+from cuggino.simulation.trials import played, wilson, world_of
 
 NEVER_WRONG = Odds(
     right=1, breaks=0, admits=1, forgets=0, approves_wrong=0, rejects_right=0, flakes=0, covers=1
@@ -49,6 +48,7 @@ def test_an_agent_that_is_never_right(strategy: Strategy) -> None:
     assert (found.true, found.missed) == (0, 0)
 
 
+@pytest.mark.real_agent
 @GATED
 def test_a_check_that_finds_everything(name: str) -> None:
     """A check without a gap lets no false "done" through, however careless the reviewer is."""
@@ -57,6 +57,7 @@ def test_a_check_that_finds_everything(name: str) -> None:
     assert found.false == 0
 
 
+@pytest.mark.real_agent
 def test_without_a_gate_the_word_counts() -> None:
     """An agent that always reports that all is done is believed where nothing checks it."""
     for name in ("one session", "repeat until done"):
@@ -65,6 +66,7 @@ def test_without_a_gate_the_word_counts() -> None:
         assert 10 <= found.true <= 30, name
 
 
+@pytest.mark.real_agent
 def test_a_better_check_lets_less_through() -> None:
     """The more a check finds, the less often "done" is false; the draws are the same."""
     odds = {"right": 0.5, "breaks": 0.2, "admits": 0, "approves_wrong": 0.6}
@@ -76,6 +78,7 @@ def test_a_better_check_lets_less_through() -> None:
     assert false[0] > false[-1] == 0
 
 
+@pytest.mark.real_agent
 def test_a_flaky_check_costs_but_does_not_lie() -> None:
     """The gate repeats a red check: a flake sends back little work, and lets nothing through."""
     gate = BY_NAME["check and review"]
@@ -84,6 +87,7 @@ def test_a_flaky_check_costs_but_does_not_lie() -> None:
     assert calm.cost_usd <= flaky.cost_usd < 2 * calm.cost_usd
 
 
+@pytest.mark.real_agent
 def test_a_forgotten_report_is_asked_for() -> None:
     """The coding loop reminds an agent; a single session is lost with its report."""
     single, run = BY_NAME["one session"], BY_NAME["check and review"]
@@ -96,13 +100,11 @@ def test_a_forgotten_report_is_asked_for() -> None:
 @EACH
 def test_costs_are_those_of_the_loop(strategy: Strategy) -> None:
     """The dollars of a trial are those that the loop itself has counted."""
-    world = World(Odds(right=0.3, forgets=0.3), seed=4)
-    last: Any = played(strategy, world).last
-    if strategy.loop == "loop":
-        assert last.cost_usd == pytest.approx(world.cost)
-    else:
-        costs = played(strategy, again := World(Odds(right=0.3, forgets=0.3), seed=4)).of(StageCost)
-        assert costs[-1].total_cost == pytest.approx(again.cost) == pytest.approx(world.cost)
+    with world_of(Odds(right=0.3, forgets=0.3), seed=4) as world:
+        story = played(strategy, world)
+    last: Any = story.last
+    total = last.cost_usd if strategy.loop == "loop" else story.of(StageCost)[-1].total_cost
+    assert total == pytest.approx(world.cost)
 
 
 @pytest.mark.parametrize(
