@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -11,6 +12,7 @@ import click
 
 from cuggino import __version__
 from cuggino.runs import RecordedRun, Runs
+from cuggino.runs.words import counted
 from cuggino.simulation import (
     STRATEGIES,
     Odds,
@@ -89,6 +91,9 @@ def command(*, from_journals: bool, seeds: int, seed: int, as_json: bool, **give
     Thousands of seeded runs of the real loops in virtual time, without a model, show how often
     "done" is true, and for how many dollars. It is no benchmark of coding: `cuggino help evidence`.
     """
+    for name, value in given.items():
+        if value is not None and not math.isfinite(value):
+            raise click.UsageError(f"--{name.replace('_', '-')} is not a number.")
     recorded = _recorded() if from_journals else None
     known = recorded.odds if recorded is not None else Odds()
     odds = known.model_copy(
@@ -99,11 +104,12 @@ def command(*, from_journals: bool, seeds: int, seed: int, as_json: bool, **give
         write_json(_as_json(odds, recorded, found, seed=seed, seeds=seeds))
         return 0
     if recorded is not None:
-        runs = "1 recorded run" if recorded.runs == 1 else f"{recorded.runs} recorded runs"
-        click.echo(f"Estimated from {runs} of this project:\n")
+        runs = counted(recorded.runs, "recorded run")
+        click.echo(f"Estimated from {runs} of the coding loop in this project:\n")
         click.echo("\n".join(estimate_lines(recorded.estimates)) + "\n")
     last = f" to {seed + seeds - 1}" if seeds > 1 else ""
-    click.echo(f"cuggino {__version__}; {seeds} runs of each strategy, seeds {seed}{last}")
+    runs = counted(seeds, "run")
+    click.echo(f"cuggino {__version__}; {runs} of each strategy, seeds {seed}{last}")
     click.echo("\n".join(odds_lines(odds)) + "\n")
     click.echo("\n".join([*table_lines(found), "", *chart_lines(found)]))
     return 0
@@ -117,17 +123,16 @@ def _recorded() -> RecordedOdds:
 def _play(odds: Odds, seeds: range) -> dict[str, Summary]:
     """Play all strategies, with a bar on standard error if that is a terminal."""
     length = len(STRATEGIES) * len(seeds)
-    is_shown = sys.stderr.isatty()
-    shown = click.progressbar(length=length, label="Playing", file=sys.stderr)
-    with shown if is_shown else nullcontext() as bar:
+    progress = click.progressbar(length=length, label="Playing", file=sys.stderr)
+    with progress if sys.stderr.isatty() else nullcontext() as bar:
 
-        def counted(strategy: Strategy) -> Iterator[Trial]:
+        def watched(strategy: Strategy) -> Iterator[Trial]:
             for one in trials(strategy, odds, seeds):
                 if bar is not None:
                     bar.update(1)
                 yield one
 
-        return {strategy.name: summary(counted(strategy)) for strategy in STRATEGIES}
+        return {strategy.name: summary(watched(strategy)) for strategy in STRATEGIES}
 
 
 def _as_json(

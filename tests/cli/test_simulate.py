@@ -45,16 +45,27 @@ def test_from_journals(
     record(tmp_path, 1, "approved", planning=1.0, implementing=3.0)
     assert 0 == main(["simulate", "--seeds", "1", "--from-journals", "--planning", "9"])
     out = capsys.readouterr().out
-    assert "Estimated from 1 recorded run of this project" in out
+    assert "Estimated from 1 recorded run of the coding loop" in out
     assert re.search(r"^implementing +\$3\.00  1 session$", out, re.MULTILINE)
     assert "planning $9.00, implementing $3.00" in out
 
 
-@pytest.mark.parametrize("arguments", [["--right", "1.5"], ["--planning", "-1"], ["--seeds", "0"]])
-def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--right", "1.5"], "is not in the range"),
+        (["--planning", "-1"], "is not in the range"),
+        (["--seeds", "0"], "is not in the range"),
+        (["--approves-wrong", "nan"], "--approves-wrong is not a number"),
+        (["--planning", "inf"], "--planning is not a number"),
+    ],
+)
+def test_wrong_usage(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A figure that is impossible is one sentence, and exit code 2."""
     assert 2 == main(["simulate", *arguments])
-    assert "is not in the range" in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_chart_places_each_strategy() -> None:
