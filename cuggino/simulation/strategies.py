@@ -11,7 +11,12 @@ from reactivex import Observable
 
 from cuggino.config import Config
 from cuggino.events import Event, LoopApproved, PlanBuildEnded
-from cuggino.loops import LoopRunOptions, LoopService, PlanBuildOptions, PlanBuildService
+from cuggino.loops import (
+    AttemptsService,
+    LoopRunOptions,
+    PlanBuildOptions,
+    PlanBuildService,
+)
 from cuggino.preflight import configured
 from cuggino.stages import Services
 
@@ -32,6 +37,8 @@ class Strategy:
     loop: Literal["run", "loop"]
     options: Mapping[str, Any] = field(default_factory=dict)
     """The options of the loop that differ from their defaults."""
+    in_clones: bool = False
+    """True if it works in clones, with a real git: a trial takes seconds."""
 
     def start(self, services: Services, project: Path) -> Observable[Event]:
         """Start the loop in the project."""
@@ -39,7 +46,7 @@ class Strategy:
         match self.loop:
             case "run":
                 run = configured(LoopRunOptions, _EVERY, {"focus": "the task", **given})
-                return LoopService(services).run(run)
+                return AttemptsService(services).run(run)
             case "loop":
                 build = {"start": "build", "verify_after_iteration": False, **given}
                 return PlanBuildService(services).run(configured(PlanBuildOptions, _EVERY, build))
@@ -79,6 +86,13 @@ STRATEGIES = (
         about='`cuggino run` with `"gate": "block"`',
         loop="run",
         options={"check_command": CHECK, "gate": "block"},
+    ),
+    Strategy(
+        name="best of three",
+        about='`cuggino run` with `"gate": "block"` and `"attempts": 3`, in clones',
+        loop="run",
+        options={"check_command": CHECK, "gate": "block", "commit": True, "attempts": 3},
+        in_clones=True,
     ),
 )
 """All strategies, the simplest first."""

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from reactivex import just
+from reactivex import just, never
 
 from cuggino.events import Event
 from cuggino.simulation.odds import Odds
@@ -18,7 +18,7 @@ from cuggino.simulation.strategies import Strategy, is_done
 from cuggino.simulation.world import World, WorldAgent, WorldFiles
 from cuggino.stages import Services
 from cuggino.storage import Workspace
-from cuggino.testing import Story, VirtualClock, play
+from cuggino.testing import Story, VirtualClock, VirtualRuntime, play
 
 _MEMORY = "/dev/shm"
 """A file system in memory, where there is one: most of a trial's time would be that of a disk."""
@@ -57,12 +57,18 @@ def world_of(odds: Odds, seed: int) -> Iterator[World]:
     """Within the block there is a world, in a temporary folder."""
     memory = _MEMORY if os.access(_MEMORY, os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="cuggino-simulation-", dir=memory) as folder:
-        yield World(odds, seed, Path(folder).resolve())
+        yield World(odds, seed, Path(folder, "project").resolve())
 
 
 def played(strategy: Strategy, world: World) -> Story[Event]:
     """Run the strategy's loop once, and return its story."""
-    services = Services(
+    clock = VirtualClock()
+    services = _in_clones(world, clock) if strategy.in_clones else _in_memory(world)
+    return play(strategy.start(services, world.project), clock=clock).check()
+
+
+def _in_memory(world: World) -> Services:
+    return Services(
         agent=WorldAgent(world),
         workspace=Workspace(world.project),
         shell=world.shell,
@@ -72,7 +78,14 @@ def played(strategy: Strategy, world: World) -> Story[Event]:
         commits=lambda *_: just([]),
         work_left=lambda _: just(""),
     )
-    return play(strategy.start(services, world.project), clock=VirtualClock()).check()
+
+
+def _in_clones(world: World, clock: VirtualClock) -> Services:
+    """Return the services of a project with a real git."""
+    project = VirtualRuntime(world.project, WorldAgent(world), git=True, clock=clock)
+    # Without the folder of commands, the project does not become one of those that the user knows.
+    kept = project.runtime.replace(shell=world.shell, control=never(), control_folder=None)
+    return kept.services
 
 
 def trials(strategy: Strategy, odds: Odds, seeds: Iterable[int]) -> Iterator[Trial]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from reactivex import Observable, concat, defer, from_iterable, just, throw
+from reactivex import Observable, concat, defer, from_iterable, just, operators as ops, throw, timer
 
 from cuggino.agents.base import Capabilities, LlmAgent, SpawnOptions
 from cuggino.errors import ProcessFailed
@@ -89,6 +89,10 @@ class World:
         """The digest of the work in the project."""
         return f"version {_read(self.project).version}"
 
+    def takes(self, folder: Path) -> float:
+        """Return the seconds of a session: one to ten minutes."""
+        return 60 + 540 * self._draw("time", folder)
+
     def pay(self, role: WorkRole, *, share: float = 1.0) -> float:
         """Return the cost of a session of the role, and add it up."""
         cost = self.odds.cost(role) * share
@@ -166,7 +170,13 @@ class WorldAgent(LlmAgent):
 
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
         """Play a session of the role."""
-        return defer(lambda _: from_iterable([*self._session(options)]))
+
+        def begin(_: object) -> Observable[Any]:
+            takes = self._world.takes(options.cwd)
+            session = defer(lambda _: from_iterable([*self._session(options)]))
+            return concat(timer(takes).pipe(ops.ignore_elements()), session)
+
+        return defer(begin)
 
     def _session(self, options: SpawnOptions) -> Iterator[Any]:
         world, role, folder = self._world, options.role, options.cwd

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,12 +10,16 @@ import pytest
 from cuggino.events import StageCost
 from cuggino.simulation import STRATEGIES, Odds, Strategy, Summary, summary, trial, trials
 from cuggino.simulation.trials import played, wilson, world_of
+from tests.git_project import isolate_git
 
 NEVER_WRONG = Odds(
     right=1, breaks=0, admits=1, forgets=0, approves_wrong=0, rejects_right=0, flakes=0, covers=1
 )
 BY_NAME = {strategy.name: strategy for strategy in STRATEGIES}
-EACH = pytest.mark.parametrize("strategy", STRATEGIES, ids=BY_NAME)
+EACH = pytest.mark.parametrize(
+    "strategy",
+    [pytest.param(one, id=one.name) for one in STRATEGIES if not one.in_clones],
+)
 GATED = pytest.mark.parametrize("name", ["check", "check and review"])
 
 
@@ -95,6 +100,17 @@ def test_a_forgotten_report_is_asked_for() -> None:
     assert lost.missed == 20 - lost.done > 0
     assert asked.true == 20
     assert asked.sessions < 4.5
+
+
+@pytest.mark.real_agent
+def test_best_of_three_in_clones(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One of three attempts lands, through the gate; a seed gives one trial here, too."""
+    isolate_git(monkeypatch, tmp_path / "home")
+    odds = NEVER_WRONG.model_copy(update={"right": 0.5, "breaks": 0.2, "approves_wrong": 1})
+    found = [*trials(BY_NAME["best of three"], odds, range(4))]
+    assert found == [*trials(BY_NAME["best of three"], odds, range(4))]
+    assert all(one.done and one.right for one in found)
+    assert all(one.sessions > 3 for one in found)
 
 
 @EACH
