@@ -17,6 +17,7 @@ imported from a public module, and from nothing below one:
 - `cuggino.edges`: `run`, `iterate` and `aiterate`
 - `cuggino.errors`: the tree of errors
 - `cuggino.events`: the events, one base class per category
+- `cuggino.simulation`: the loops with an agent that fails by chance, in virtual time
 - `cuggino.files`: atomic reading and writing of files
 - `cuggino.forge`: GitHub and GitLab, trackers, and landing through pull requests
 - `cuggino.gate`: what a check means: failing tests, commands that cannot fail, flaky tests

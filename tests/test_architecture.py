@@ -147,6 +147,10 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
             "git storage agents stages loops edges notify forge runtime",
             "reactivex psutil pytest",
         ),
+        "simulation": _room(
+            "errors events config gate preflight storage runs agents.base stages loops testing",
+            "pydantic reactivex",
+        ),
         "pytest_plugin": _room("agents.base config testing", "pytest"),
     }
 )

@@ -54,7 +54,7 @@ from cuggino.testing.forge import CiRun, ForgeCall, ForgePerson, InMemoryForge
 from cuggino.testing.leaks import no_leaks
 from cuggino.testing.marbles import DrawnStream, Marbles
 from cuggino.testing.replays import replay
-from cuggino.testing.runtime import VirtualRuntime
+from cuggino.testing.runtime import VirtualRuntime, play
 from cuggino.testing.story import Story
 
 __all__ = [
@@ -105,6 +105,7 @@ __all__ = [
     "Write",
     "acts_of",
     "no_leaks",
+    "play",
     "replay",
     "rules_of",
     "try_agent",

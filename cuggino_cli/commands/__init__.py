@@ -38,7 +38,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "Several at once": {
             "watch": "Work through the backlog, item by item, until stopped.",
             "backlog": "Add, show, import, retry and remove items of the backlog.",
-            "skip": "Park the item that the watch works on, at once.",
+            "skip": "Park the item that the watch works on, or leave a task undone, at once.",
         },
         "For programs": {
             "guard": "Ask the guard about an agent's tool calls; nothing is run.",
@@ -50,8 +50,9 @@ GROUPS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "agents": "List the installed agents and their capabilities.",
             "trust": "Accept what a project starts or allows.",
             "snapshots": "List the states of the project that `cuggino undo` can restore.",
-            "slots": "List the clones that `cuggino watch --slots` works in, and clean them up.",
+            "slots": "List the clones of `watch --slots` and `run --hands`, and clean them up.",
             "cluster": "Start a cluster for trying one, and check the workers of one.",
+            "simulate": "Compare the loops with agents and a check that fail by chance.",
         },
     }
 )

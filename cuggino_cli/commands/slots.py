@@ -33,7 +33,7 @@ _SHORT = 12
     ),
 )
 def command() -> None:
-    """List the clones that `watch --slots` and `run --hands` work in, and clean them up.
+    """List the clones of `watch --slots` and `run --hands`, and clean them up.
 
     Slots are folders beside the project ("slotFolder"), used again with their caches. So are gate
     trees, the clean checkouts where merged or committed work is checked. Work that has not landed

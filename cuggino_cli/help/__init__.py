@@ -34,6 +34,7 @@ TOPICS: Mapping[str, str] = MappingProxyType(
         "effect": "for those who know Effect: its functions, and what serves here",
         "testing": "tests of your own loops, policies and agents",
         "speed": "what cuggino costs in time and memory, and beside what it is measured",
+        "evidence": 'what the loops do to an agent that fails, and how often "done" is true',
         "comparison": "cuggino and other tools that run agents in a loop",
         "contributing": "how to change cuggino: set-up, tests, conventions",
     }

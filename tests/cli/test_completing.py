@@ -48,7 +48,7 @@ def offered(*words: str) -> list[str]:
         (("backlog", "show", ""), ["001-login.md", "002-search.md"]),
         (("backlog", "retry", ""), ["002-search.md"]),
         (("issues", "resolve", ""), ["a.md", "b.md"]),
-        (("help", "ev"), ["events"]),
+        (("help", "ev"), ["events", "evidence"]),
         (("help", "events", "CommitP"), ["CommitPerformed"]),
         (("help", "runs", ""), ["list", "replay", "show"]),
         (("help", "run", ""), []),

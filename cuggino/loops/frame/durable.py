@@ -11,10 +11,14 @@ from typing import Any
 from reactivex import Observable
 
 from cuggino.events import RunContinued, RunStarted
+from cuggino.files import storing
 from cuggino.loops.frame.journal import RunRecorder
 from cuggino.operators import Flow, ask, flow, forward, on_loop
 from cuggino.stages import clock
 from cuggino.storage import Journal, read_journal
+
+_FIRST = b'{"v":1,"seq":1,"at":"'
+"""The beginning of each journal."""
 
 
 def durable(make: Callable[[], Flow[Any]], journal: Path) -> Observable[Any]:
@@ -37,11 +41,27 @@ def durable(make: Callable[[], Flow[Any]], journal: Path) -> Observable[Any]:
     def story() -> Flow[None]:
         now = yield from ask(clock())
         assert now is not None
-        recorded = read_journal(journal) if journal.exists() else None
+        recorded = read_journal(journal) if _has_begun(journal) else None
         with closing(_opened(journal, now)) as opened:
             yield from forward(flow(make, recorder=RunRecorder(opened, recorded)))
 
     return on_loop(flow(story))
+
+
+def _has_begun(journal: Path) -> bool:
+    """Return whether there is an entry; remove what a process killed in its first write has left.
+
+    Any other file without an entry stays, and is an error of `read_journal`.
+    """
+    if not journal.exists():
+        return False
+    with storing("read journal", journal):
+        with journal.open("rb") as file:
+            first = file.readline()
+        if first.endswith(b"\n") or not (first.startswith(_FIRST) or _FIRST.startswith(first)):
+            return True
+        journal.unlink()
+        return False
 
 
 def _opened(journal: Path, now: datetime) -> Journal:
