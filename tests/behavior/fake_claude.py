@@ -75,5 +75,4 @@ words = {
     "quote": f"I will end with\n```\n{signal}\n```\nonce it is done.",
     "nothing": "That is that.",
 }
-is_silent = act["says"] == "nothing"
-_end(words[act["says"]], structured_output=None if is_silent else structured)
+_end(words[act["says"]], structured_output=structured)

@@ -66,6 +66,12 @@ def markdown(results: Results) -> Iterator[str]:
     versions = ", ".join(f"{name} {version}" for name, version in results.versions.items())
     yield f"Seed {results.seed}; {versions}. `python -m tests.behavior --seed {results.seed}`"
     yield ""
+    yield (
+        "A success is exit code 0 (for cuggino, an approval). It is false if a fresh clone of HEAD "
+        "lacks the work. A tool is right if it reports a true success, or refuses and tells why, "
+        "and neither loses work nor leaves a process."
+    )
+    yield ""
     heads = ("tool", "right", "false done", "lost work", "processes left", "sessions", "dollars")
     yield from _table(heads, [_sum(results, tool) for tool in results.tools])
     yield ""
@@ -81,20 +87,24 @@ def markdown(results: Results) -> Iterator[str]:
 
 
 def worse(results: Results, found: Sequence[Tool]) -> Iterator[str]:
-    """Yield where a setting of ours is wrong, or where another tool was right with less."""
+    """Yield where a setting of ours is wrong, and where another tool was right with less."""
     ours = [tool for tool in found if tool.is_ours]
     for scenario in results.scenarios:
-        best = _outcome(results, scenario, ours[0]) if ours else None
+        cells = {tool.name: _outcome(results, scenario, tool) for tool in found}
         for tool in ours:
-            outcome = _outcome(results, scenario, tool)
-            if outcome and not outcome.unplayed and not outcome.is_right(scenario):
-                yield f"{scenario.name}: {tool.name}: {_cell(scenario, outcome)}"
-        for tool in found:
-            outcome = _outcome(results, scenario, tool)
-            if tool.is_ours or best is None or outcome is None or not outcome.is_right(scenario):
-                continue
-            if not best.is_right(scenario) or outcome.sessions < best.sessions:
-                yield f"{scenario.name}: {tool.name} {_sessions(outcome)}, {_sessions(best)} here"
+            own = cells[tool.name]
+            if own is not None and not own.unplayed and not own.is_right(scenario):
+                yield f"{scenario.name}: {tool.name}: {_cell(scenario, own)}"
+        best = cells[ours[0].name] if ours else None
+        cheaper = [
+            f"{tool.name} needs {_sessions(outcome)}"
+            for tool in found
+            if not tool.is_ours and best is not None
+            if (outcome := cells[tool.name]) is not None and outcome.is_right(scenario)
+            if outcome.sessions < best.sessions or not best.is_right(scenario)
+        ]
+        if best is not None and cheaper:
+            yield f"{scenario.name}: {', '.join(cheaper)}; {ours[0].name} {_sessions(best)}"
 
 
 def _outcome(results: Results, scenario: Scenario, tool: Tool) -> Outcome | None:
@@ -138,7 +148,8 @@ def _cell(scenario: Scenario, outcome: Outcome | None) -> str:
 
 
 def _sessions(outcome: Outcome) -> str:
-    return f"{outcome.sessions} sessions (${outcome.usd:.2f})"
+    many = "s" * (outcome.sessions != 1)
+    return f"{outcome.sessions} session{many} (${outcome.usd:.2f})"
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -190,7 +190,7 @@ def test_page() -> None:
         "| ralph.sh | 1 of 2 | 1 | 0 | 0 | 4 | 0.40 |",
         "| continuous-claude | not installed: ",
         "**FALSE DONE**, exit 0",
-        "- orphan: ralph.sh 1 sessions ($0.10), 3 sessions ($0.30) here",
+        "- orphan: ralph.sh needs 1 session ($0.10); cuggino 3 sessions ($0.30)",
     ):
         assert part in page
     assert "- liar" not in page
