@@ -203,11 +203,12 @@ def _start_second(place: Place) -> str:
     """Start the tool once more while its agent works; what the second one tells counts."""
     words, idle = _command(place), place.tool.idle
     second: list[Run] = []
+    stops: list[Stop] = ["interrupt"]
 
     def meanwhile(run: Run) -> Stop:
         if place.is_at_work and not second:
             second.append(place.start_beside(words))
-        return "interrupt" if idle and idle.encode() in run.output else ""
+        return stops.pop() if idle and stops and idle.encode() in run.output else ""
 
     first = place.start(words, meanwhile=meanwhile)
     if not second:

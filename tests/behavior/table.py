@@ -33,7 +33,7 @@ def verdict(outcome: Outcome) -> str:
 
 def line(scenario: Scenario, tool: Tool, outcome: Outcome) -> str:
     """Return a cell as a line for a terminal."""
-    start = f"{scenario.name:18}{tool.name:23}"
+    start = f"{scenario.name:18}{tool.name:25}"
     if outcome.unplayed:
         return f"{start}not played: {outcome.unplayed}"
     lost = f"LOST {' '.join(outcome.lost)}  " if outcome.lost else ""
