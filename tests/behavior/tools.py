@@ -123,9 +123,9 @@ TOOLS: Sequence[Tool] = (
     ),
     Tool(
         name="continuous-claude",
-        program="continuous_claude.sh",
+        program="continuous-claude",
         pinned="0.24.8",
-        installs="continuous_claude.sh of github.com/AnandChowdhary/continuous-claude at 41cf787",
+        installs="install.sh of github.com/AnandChowdhary/continuous-claude at 41cf787",
         command=("{program}", "-p", "{task}", "--max-runs", "10", "--disable-commits"),
         signal="CONTINUOUS_CLAUDE_PROJECT_COMPLETE",
     ),
