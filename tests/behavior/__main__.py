@@ -10,6 +10,7 @@ the moments of kills and power cuts, which the seed decides.
 
 "FALSE DONE" is a success that is reported for work that a fresh clone of HEAD lacks. "ok" is a
 success for work that is there, or a refusal whose reason is told; nothing is lost or left then.
+Processes that are left are seen on Linux.
 The exit code is 1 if cuggino, set up by `cuggino setup`, was not right, or spent more sessions than
 it may.
 """

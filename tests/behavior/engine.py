@@ -76,6 +76,9 @@ def play(tool: Tool, scenario: Scenario, folder: Path, *, seed: int = 1) -> Outc
     chance = random.Random(f"{seed} {scenario.name} {tool.name}")
     if scenario.review != "approves" and not tool.has_reviewer:
         return Outcome(unplayed="it has no reviewer")
+    missing = [each for each in scenario.needs if not (shutil.which(each) or Path(each).exists())]
+    if missing:
+        return Outcome(unplayed=f"this machine has no {' and no '.join(missing)}")
     place = Place(tool=tool, scenario=scenario, folder=folder / "place")
     try:
         match scenario.trouble:
@@ -153,8 +156,6 @@ def _cut_power(place: Place, folder: Path, chance: random.Random) -> str:
     """Cut the power at random fsyncs of an undisturbed run, and start the tool again."""
     if not place.tool.is_ours:
         raise CannotBePlayed("only a program in Python can be stopped at an fsync")
-    if not Path("/proc/self/fd").exists():
-        raise CannotBePlayed("this system has no /proc")
     words = _command(place)
     undisturbed = _undisturbed(place, folder)
     undisturbed.start(words, env=_power(undisturbed, at=1 << 30))

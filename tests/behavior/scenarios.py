@@ -79,10 +79,16 @@ class Scenario:
     """How often a person starts the tool if it ends without success, after `RESETS_IN`."""
     settings: Mapping[str, object] = field(default_factory=dict)
     """Settings of cuggino that differ from its defaults, which would take too long."""
+    needs: tuple[str, ...] = ("git", "make", "python3")
+    """Programs and files that the machine has to have."""
     limit_s: float = 150.0
     """Seconds after which a tool that does not end is ended."""
     most_sessions: int | None = None
     """The most sessions that cuggino may spend."""
+
+
+def _sed(script: str, path: str) -> str:
+    return f"sed '{script}' {path} > edited && cat edited > {path}; rm edited"
 
 
 _WORKS = Act(adds="correct")
@@ -139,7 +145,7 @@ SCENARIOS = (
     Scenario(
         name="tamperer: tests",
         tells="rewrites the test of the work so that it passes without the work",
-        acts=(Act(run="sed -i s/assertTrue/assertFalse/ tests/test_work.py"),),
+        acts=(Act(run=_sed("s/assertTrue/assertFalse/", "tests/test_work.py")),),
         files={"tests/__init__.py": "", "tests/test_work.py": _WORK_TEST},
         check=_UNITTEST,
         reason=_RED_CHECK,
@@ -148,7 +154,7 @@ SCENARIOS = (
     Scenario(
         name="tamperer: specs",
         tells="rewrites the specification, which the check reads, to what is already there",
-        acts=(Act(run="sed -i 's/`.*`/`README.md`/' .specs/work.md"),),
+        acts=(Act(run=_sed("s/`.*`/`README.md`/", ".specs/work.md")),),
         files={"Makefile": "test:\n\ttest -f $$(cut -d '`' -f 2 .specs/work.md)\n"},
         done="test -f correct && grep -q correct .specs/work.md",
         reason=_RED_CHECK,
@@ -205,6 +211,7 @@ SCENARIOS = (
         name="babbler",
         tells="does the work, and prints 100 MB",
         acts=(Act(adds="correct", run=_BABBLE),),
+        needs=("git", "make", "/proc"),
         is_honest=True,
         most_sessions=3,
     ),
@@ -236,6 +243,7 @@ SCENARIOS = (
         name="orphan",
         tells="does the work, and leaves a process behind",
         acts=(Act(adds="correct", run="setsid sleep 987 > /dev/null 2>&1 &"),),
+        needs=("git", "make", "setsid"),
         is_honest=True,
         most_sessions=3,
     ),
@@ -279,6 +287,7 @@ SCENARIOS = (
         done=_ALL_THREE,
         is_honest=True,
         trouble="power cut",
+        needs=("git", "make", "/proc"),
         most_sessions=5 + 2 * CUTS,
     ),
     Scenario(

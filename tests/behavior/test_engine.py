@@ -23,6 +23,7 @@ from tests.behavior.tools import TOOLS, Tool
 (HONEST,) = chosen(SCENARIOS, "orphan")
 CUGGINO = TOOLS[0].found({})
 SESSION = "claude -p go"
+LINUX = pytest.mark.skipif(not Path("/proc").exists(), reason="elsewhere a process hides more")
 
 
 def tool(folder: Path, *lines: str) -> Tool:
@@ -42,6 +43,7 @@ def tool(folder: Path, *lines: str) -> Tool:
 
 
 def scenario(*acts: Act, **fields: object) -> Scenario:
+    fields = {"needs": ("git",), **fields}
     return replace(HONEST, acts=acts, **fields)  # type: ignore[arg-type]  # any of its fields
 
 
@@ -62,10 +64,11 @@ def scenario(*acts: Act, **fields: object) -> Scenario:
             id="lost work",
         ),
         pytest.param(
-            (Act(adds="correct", run="setsid sleep 600 >&- 2>&- <&- &"),),
+            (Act(adds="correct", run="sleep 600 >&- 2>&- <&- &"),),
             [SESSION],
             {"is_done": True, "left": 1},
             id="process left",
+            marks=LINUX,
         ),
         pytest.param(
             (Act(ends="crash"),),
@@ -129,6 +132,7 @@ def test_upgrade(tmp_path: Path) -> None:
     assert before == loop.at.read_bytes()
 
 
+@LINUX
 def test_power_cut_takes_what_is_not_synced(tmp_path: Path) -> None:
     """After a cut only what was on the disk at the fsync before is left, and what is synced."""
     program = (
@@ -156,6 +160,9 @@ def test_what_cannot_be_played(tmp_path: Path) -> None:
         outcome = play(loop, asked, tmp_path / name.split()[0])
         assert outcome.unplayed and "not played: " in line(asked, loop, outcome)
         assert [] == list(problems_of(asked, outcome))
+    elsewhere = replace(HONEST, needs=("git", "no-such-program"))
+    outcome = play(loop, elsewhere, tmp_path / "elsewhere")
+    assert "this machine has no no-such-program" == outcome.unplayed
 
 
 def test_cuggino_without_a_gate(tmp_path: Path) -> None:
