@@ -79,7 +79,9 @@ class Tool:
     def measured_version(self) -> str:
         """Return what the tool says about its version, and the pinned one if that is not in it."""
         if self.is_ours:
-            return __version__
+            words = ["git", "rev-parse", "--short", "HEAD"]
+            commit = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+            return f"{__version__} {commit.stdout.strip()}".strip()
         words = [word.replace("{program}", str(self.path)) for word in self.version]
         printed = subprocess.run(
             words, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
