@@ -22,6 +22,7 @@ from cuggino.agents.base import program
 from cuggino.doctor import inspect_agents, machine
 from cuggino.guard.shell import shfmt
 from cuggino.sandbox import Boundary, boundary
+from cuggino.storage.journal import writer
 from cuggino.testing import no_leaks
 from tests.browser_tools import install_server
 from tests.limits import LIMIT
@@ -79,6 +80,7 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     patch = pytest.MonkeyPatch()
     patch.setattr(os, "fsync", os.fstat)  # which still fails for a closed file
+    patch.setattr(writer, "_syncfs", None)
     for module, name in (
         *((shfmt, "TIMEOUT_SECONDS"), (program, "_VERSION_TIMEOUT"), (boundary, "_TIMEOUT")),
         *((stream, "START_SECONDS"), (logins, "ANSWER_SECONDS"), (preflight, "GIT_LIMIT")),

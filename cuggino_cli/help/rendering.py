@@ -95,7 +95,7 @@ def _table(lines: Sequence[str], columns: int) -> Iterator[str]:
     heads, _, *rows = ([_inline(cell) for cell in _cells(line)] for line in lines)
     widths = [max(len(row[at]) for row in (heads, *rows)) for at in range(len(heads) - 1)]
     room = columns - sum(width + len(_GAP) for width in widths)
-    if room >= _NARROWEST_CELL:
+    if room >= min(_NARROWEST_CELL, max(len(row[-1]) for row in (heads, *rows))):
         for row in (heads, *rows) if any(heads) else rows:
             lead = "".join(f"{cell:<{at}}{_GAP}" for cell, at in zip(row, widths, strict=False))
             yield from _wrapped(lead + row[-1], columns, rest=" " * len(lead), keep=lead)

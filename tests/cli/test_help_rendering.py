@@ -55,6 +55,13 @@ def test_a_table_that_fits() -> None:
     assert textwrap.dedent(expected) == "\n".join(rendered(TABLE, 55))
 
 
+def test_a_table_of_figures_that_fits() -> None:
+    """A last column that is narrow needs no more room than it has."""
+    table = "| tool | runs | lost |\n|---|---|---|\n| loop | 3 | 0 |"
+    assert ["tool  runs  lost", "loop  3     0"] == list(rendered(table, 16))
+    assert "tool  runs  lost" not in rendered(table, 15)
+
+
 def test_a_table_that_does_not_fit() -> None:
     """Each row becomes a block."""
     block = [

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -228,6 +230,27 @@ def test_syncing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         journal.close()
     assert [2, 2, 2, 2, 2, 3, 3, 4, 5] == counts[True], "the file, its folder, what decides"
     assert [5] * 9 == counts[False]
+
+
+def test_the_work_of_a_stage_is_on_the_disk_before_its_end(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that crashes keeps no end of a stage whose files are lost."""
+    module = "cuggino.storage.journal.writer"
+    lengths: list[tuple[str, int]] = []
+
+    def note(name: str) -> Callable[[int], None]:
+        return lambda file: lengths.append((name, os.fstat(file).st_size))
+
+    journal.append(ev.StageStarted(name="a"), at=AT)
+    before = journal.path.stat().st_size
+    monkeypatch.setattr(f"{module}._syncfs", note("all"))
+    monkeypatch.setattr(f"{module}.os.fsync", note("journal"))
+    journal.append(ev.StageFinished(outcome={"_tag": "CommitPerformed"}), at=AT)
+    assert [("all", before), ("journal", journal.path.stat().st_size)] == lengths
+    journal.append(ev.RunEnded(state="approved"), at=AT)
+    assert "journal" == lengths[-1][0] and 3 == len(lengths)
+    journal.close()
 
 
 def test_an_interrupted_write(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:

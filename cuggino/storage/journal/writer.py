@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
 import json
 import os
@@ -24,6 +25,9 @@ from cuggino.storage.journal.bounding import encoded
 from cuggino.storage.journal.digest import JournalDigest, keep_digest
 from cuggino.storage.journal.reader import SUFFIX, VERSION, Entry, Scan
 
+_syncfs = getattr(ctypes.CDLL(None), "syncfs", None)
+"""Waits until a file system is on the disk; Linux only."""
+
 
 class JournalFold(Protocol):
     """What is counted of the entries, and becomes the digest of a journal that is closed."""
@@ -45,8 +49,9 @@ class Journal:
     `append` passes every entry to the system in one piece before it returns, so that it survives
     the death of the process. With `sync`, the entries that decide (run started, run ended, the end
     of a stage that had events or whose outcome is one) and all before them also survive a crash of
-    the machine. Other stages, such as a look at the clock, are done again after one. The only
-    writer is the process that holds the lock of the workspace.
+    the machine. On Linux so does what such a stage did, which is on the disk before its end: a
+    resumed run does not do it again. Other stages, such as a look at the clock, are done again
+    after one. The only writer is the process that holds the lock of the workspace.
     """
 
     def __init__(
@@ -159,8 +164,11 @@ class Journal:
         time = _utc(at)
         event, fields = encoded(event)
         line = b'{"v":%d,"seq":%d%b%b}\n' % (VERSION, seq + 1, _head(time, stage), fields)
+        synced = self._sync and self._decides(event)
         try:
-            self._add(line, synced=self._sync and self._decides(event))
+            if synced and _syncfs is not None and type(event) is StageFinished:
+                _syncfs(self._file.fileno())
+            self._add(line, synced=synced)
         except OSError as error:
             raise storage_error("write journal", self.path, error) from error
         self._good = (seq + 1, length + len(line))
