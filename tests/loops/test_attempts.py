@@ -15,7 +15,7 @@ from cuggino.agents.base import LlmAgent
 from cuggino.config import AttemptChoice, Config
 from cuggino.domain import Decision
 from cuggino.errors import AgentFailed, LoopError, QuotaExceeded, RunNotResumable
-from cuggino.loops import AttemptsService
+from cuggino.loops import AttemptsService, WatchService
 from cuggino.loops.attempts import Race
 from cuggino.operators.supervision import QuotaGate
 from cuggino.report import NightReport, load_report
@@ -30,6 +30,7 @@ PLANNED = [Say("<PLAN_COMPLETE>One task</PLAN_COMPLETE>")]
 TASK = "# Plan\n\n## Task 1\n"
 PLAN = AgentRun(PLANNED, plan=TASK)
 APPROVE = [Say("<APPROVED>As it should be</APPROVED>")]
+_BEGUN = ev.WatchProcessingItem
 SPENT = ev.SessionEnded(outcome="completed", cost_usd=0.5)
 
 
@@ -472,12 +473,91 @@ def test_an_item_of_the_backlog(tmp_path: Path) -> None:
     assert "good" == proof.tone
 
 
-def test_a_watch_with_slots_parks_it(tmp_path: Path) -> None:
-    """Several slots work on several items instead; the reason is in the parked item."""
-    project = Attempts(tmp_path, {"judge": InMemoryAgent({})}, attempts=1, slots=2)
-    project.cousin.write(".cuggino/backlog/1.md", "---\nattempts: 2\n---\n# Say hello\n")
-    story = project.cousin.watch(until="10m")
-    assert "require a watch with one slot" in story.one(ev.WatchItemParked).reason
+class InSlots(Attempts):
+    """A watch with two slots: `1.md` has the attempts, `2.md` has one."""
+
+    def __init__(self, place: Path, agents: Mapping[str, LlmAgent], **config: Any) -> None:
+        plain = worker(Wait("2m"), Write("plain.txt", "plain"), SPENT)
+        check = "grep hello hello.txt || test -e plain.txt"
+        settings = {"slots": 2, "check_command": check, **config}
+        super().__init__(place, {**agents, "judge": plain}, **settings)
+        self.cousin.write(".cuggino/backlog/1.md", "# Say hello\n")
+        self.cousin.write(".cuggino/backlog/2.md", "---\nattempts: 1\n---\n# Be plain\n")
+
+    def watch(self, until: str, **given: Any) -> Story[Any]:
+        options = self.cousin.runtime.watch_options()
+        service = WatchService(self.service.services, loop=self.service, **given)
+        return self.cousin.play(service.run(options), until=until)
+
+    def state(self) -> RunState:
+        found = [run for run in Runs(self.cousin.folder).all() if isinstance(run, RecordedRun)]
+        (watch,) = [run for run in found if run.started.kind == "watch"]
+        return RunState.of(watch.journal.entries)
+
+
+class TestInSlots:
+    """A watch with several slots: attempts at an item work beside its slot."""
+
+    def test_both_items_land(self, tmp_path: Path) -> None:
+        """The honest attempt and the plain item land through one gate; clones beside the slot."""
+        lie = worker(Wait("1m"), SPENT, Write("other.txt", "x"))
+        agents = {"lie": lie, "crash": crasher(), "honest": honest("10m"), "slow": honest("14m")}
+        project = InSlots(tmp_path, agents)
+        story = project.watch("20m")
+        assert ["2.md", "1.md"] == [one.filename for one in story.of(ev.WatchItemCompleted)], story
+        assert ["2.md", "1.md"] == [one.filename for one in story.of(ev.WatchLanded)]
+        assert "1.md-attempt-3" == story.one(ev.AttemptChosen).filename
+        assert {
+            "1.md-attempt-1": "not-approved",
+            "1.md-attempt-2": "failed",
+            "1.md-attempt-4": "overtaken",
+        } == lost(story)
+        assert [1, 2, 41, 42, 43, 44] == sorted(one.slot for one in story.of(_BEGUN))
+        assert ("hello hello\n", "plain") == (
+            project.cousin.read("hello.txt"),
+            project.cousin.read("plain.txt"),
+        )
+        assert ["refs/cuggino/attempts/1.md-attempt-1/1"] == project.refs()
+        state = project.state()
+        assert {"1.md", "2.md"} == set(state.watched.items)
+        assert (2, 1.0) == (state.watched.slots, state.spent.cost_usd)
+        listed = project.cousin.play(project.cousin.runtime.slots()).events[0]
+        assert [1, 2, 41, 42, 43, 44] == [one.number for one in listed.folders if one.number]
+        left = project.cousin.play(project.cousin.runtime.clean_slots()).events[0].left
+        assert ((), ()) == (left.refs, left.folders)
+
+    @pytest.mark.parametrize("at", ["30", "5m", "11m"])
+    def test_a_killed_watch_pays_for_no_attempt_again(self, tmp_path: Path, at: str) -> None:
+        """The next watch goes on with the attempts at work; what has ended is not repeated."""
+        agents = {"lie": liar(), "crash": crasher(), "honest": honest("10m")}
+        project = InSlots(tmp_path, agents)
+        before = project.watch(at)
+        again = InMemoryAgent(
+            {
+                "implementing": [[Write("hello.txt", "hello"), Say("<DONE>Do it</DONE>")]] * 3,
+                "reviewing": [APPROVE] * 3,
+            }
+        )
+        spent = sum(len(one.spawned) for one in project.agents.values())
+        project.agents = dict.fromkeys(agents, again)
+        after = project.watch("40m")
+        done = [*before.of(ev.WatchItemCompleted), *after.of(ev.WatchItemCompleted)]
+        assert {"1.md", "2.md"} == {one.filename for one in done} or "30" == at, after
+        assert "hello" in project.cousin.read("hello.txt")
+        assert "planning" not in [one.role for one in again.spawned]
+        assert 0 < spent
+
+    def test_a_conflict_is_worked_on_in_the_slot(self, tmp_path: Path) -> None:
+        """What is sent back by the gate is resolved by one agent, like that of any item."""
+
+    def test_a_skipped_item(self, tmp_path: Path) -> None:
+        """All attempts end with their item, which is parked; the other one lands."""
+
+    def test_a_message_reaches_all(self, tmp_path: Path) -> None:
+        """`steer` of the item reaches each attempt at it."""
+
+    def test_on_a_cluster(self, tmp_path: Path) -> None:
+        """A placement elsewhere has no slots beside: the item is parked with the reason."""
 
 
 @pytest.mark.parametrize(
