@@ -71,8 +71,9 @@ def attempt(
 
     `services` are those of the project, whose `loop` runs in the slot (`LoopService.at`). Journal,
     backlog, issues, quota, ledger and control are the project's, the rest is the slot's. Ends with
-    `WatchCandidate`, or with the `LoopTerminalEvent` of a run without a result. The candidate of a run whose iterations are used up is not
-    `approved`. Errors are those of the coding loop and of git.
+    `WatchCandidate`, or with the `LoopTerminalEvent` of a run without a result. The candidate of a
+    run whose iterations are used up is not `approved`. Errors are those of the coding loop and of
+    git.
 
     A `returned` item begins at its candidate, with the trunk merged into it: after a conflict it is
     reviewed, otherwise planned again, with the output of the check; by one agent at a time, also if
