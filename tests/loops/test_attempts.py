@@ -555,7 +555,7 @@ class TestInSlots:
         agents = {"lie": liar(), "crash": crasher(), "honest": honest("10m")}
         project = InSlots(tmp_path, agents)
         before = project.watch(at)
-        implement = [Wait("1m"), Write("hello.txt", "hello"), Say("<DONE>Do it</DONE>")]
+        implement: list[Any] = [Wait("1m"), Write("hello.txt", "hello"), Say("<DONE>Do it</DONE>")]
         project.agents = {"crash": InMemoryAgent({}), "judge": project.agents["judge"]}
         for hint in ("lie", "honest"):
             again = InMemoryAgent({"implementing": [implement], "reviewing": [APPROVE]})
