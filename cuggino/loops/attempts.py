@@ -584,7 +584,7 @@ class AttemptsRun(Story):
     def _handed_over(self, target: Slot, candidate: WatchCandidate) -> Flow[None]:
         """Give the slot of the item the commit of the chosen attempt, whose ref goes then."""
         item = item_name(self._options.item or "")
-        yield from forward(self._here.prepare(target, base=candidate.commit, item=item))
+        yield from ask(self._here.prepare(target, base=candidate.commit, item=item))
         ref = candidate_ref(candidate.filename)
         yield from target.project_git.run("update-ref", "-d", ref)
         self._race = replace(self._race, has_landed=True)
