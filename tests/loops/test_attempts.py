@@ -20,8 +20,10 @@ from cuggino.loops.attempts import Race
 from cuggino.operators.supervision import QuotaGate
 from cuggino.report import NightReport, load_report
 from cuggino.runs import RecordedRun, Runs, RunState
+from cuggino.runs.tails import RunTail
 from cuggino.stages import chosen_attempt
 from cuggino.storage import Workspace, decide, find_run
+from cuggino.storage.journal import read_journal
 from cuggino.testing import AgentRun, Do, InMemoryAgent, Say, VirtualRuntime, Wait, Write
 from cuggino.testing.story import Story
 from tests.git_project import isolate_git
@@ -501,10 +503,14 @@ class InSlots(Attempts):
     def sends(self, at: str, command: ev.ControlEvent) -> None:
         self.cousin.at(at, lambda: self.cousin.runtime.send(command))
 
-    def state(self) -> RunState:
+    @property
+    def journal(self) -> Path:
         found = [run for run in Runs(self.cousin.folder).all() if isinstance(run, RecordedRun)]
         (watch,) = [run for run in found if run.started.kind == "watch"]
-        return RunState.of(watch.journal.entries)
+        return watch.path
+
+    def state(self) -> RunState:
+        return RunState.of(read_journal(self.journal).entries)
 
 
 class Elsewhere:
@@ -544,6 +550,11 @@ class TestInSlots:
         state = project.state()
         assert {"1.md", "2.md"} == set(state.watched.items)
         assert (2, 1.0) == (state.watched.slots, state.spent.cost_usd)
+        events = [entry.event for entry in RunTail(project.journal).read()]
+        costs = [one.cost_usd for one in events if isinstance(one, ev.SessionEnded)]
+        assert 1.0 == sum(filter(None, costs))  # those of attempts once, from their own journals
+        begun = [(one.item, one.slot) for one in events if isinstance(one, ev.WatchSlotPrepared)]
+        assert len(begun) == len(set(begun)) == 6
         listed = project.cousin.play(project.cousin.runtime.slots()).events[0]
         assert [1, 2, 41, 42, 43, 44] == [one.number for one in listed.folders if one.number]
         left = project.cousin.play(project.cousin.runtime.clean_slots()).events[0].left
