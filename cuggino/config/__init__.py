@@ -11,7 +11,13 @@ from cuggino.config.agent_file import (
     missing_programs,
     read_agent_file,
 )
-from cuggino.config.agents import AcpProgram, AttemptChoice, FallbackAgent, RoleAgent
+from cuggino.config.agents import (
+    MOST_ATTEMPTS,
+    AcpProgram,
+    AttemptChoice,
+    FallbackAgent,
+    RoleAgent,
+)
 from cuggino.config.chatting import (
     ChatSettings,
     NtfySettings,
@@ -69,6 +75,7 @@ from cuggino.config.user import UserConfig, load_user_config
 __all__ = [
     "AGENT_FILE",
     "CONFIG_FILE",
+    "MOST_ATTEMPTS",
     "OCCASIONS",
     "PLAN_BUILD_CONFIG_FILE",
     "RESOURCE",

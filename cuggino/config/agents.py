@@ -72,17 +72,18 @@ class AcpProgram(Section):
 _Name: TypeAlias = Annotated[
     str, matching(r"[A-Za-z0-9][\w.-]*", "must consist of letters, digits, dots and dashes")
 ]
-_MOST_ATTEMPTS = 8
+MOST_ATTEMPTS = 8
+"""The attempts that there may be at the same work."""
 
 
 def _not_too_many(attempts: list[AttemptChoice]) -> list[AttemptChoice]:
-    if not 1 <= len(attempts) <= _MOST_ATTEMPTS:
-        raise ValueError(f"must be 1 to {_MOST_ATTEMPTS} attempts")
+    if not 1 <= len(attempts) <= MOST_ATTEMPTS:
+        raise ValueError(f"must be 1 to {MOST_ATTEMPTS} attempts")
     return attempts
 
 
 Attempts: TypeAlias = (
-    Annotated[int, Field(ge=1, le=_MOST_ATTEMPTS)]
+    Annotated[int, Field(ge=1, le=MOST_ATTEMPTS)]
     | Annotated[list[AttemptChoice], AfterValidator(_not_too_many)]
 )
 """How many attempts, or what each of them differs in."""

@@ -14,7 +14,13 @@ from cuggino.domain.approvals import (
     plan_in,
     reached_sum,
 )
-from cuggino.domain.attempts import Attempts, hits_every_item, is_full_disk, needs_login
+from cuggino.domain.attempts import (
+    Attempts,
+    attempted_item,
+    hits_every_item,
+    is_full_disk,
+    needs_login,
+)
 from cuggino.domain.caution import most_cautious
 from cuggino.domain.choices import options_of, without_options
 from cuggino.domain.ci_files import touches_ci
@@ -210,6 +216,7 @@ __all__ = [
     "agent_tool",
     "approval_question",
     "approval_text",
+    "attempted_item",
     "attempts_of",
     "begins_session",
     "budget_exceeded",

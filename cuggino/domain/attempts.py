@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -22,6 +23,7 @@ from cuggino.errors import (
     WorkNotCommitted,
 )
 
+_SIDE_BY_SIDE = re.compile(r"(?<=.)-attempt-\d+$")
 _LONGEST_RETRY = "1h"
 _QUOTA_SCHEDULE = Schedule.exponential("15m").capped("5h")
 """The delays after usage limits with an unknown end; it never ends."""
@@ -180,3 +182,8 @@ def hits_every_item(error: CugginoError) -> bool:
     return isinstance(
         cause, QuotaExceeded | AgentNotFound | GuardNotLive | ConfigError | WorkNotCommitted
     )
+
+
+def attempted_item(name: str) -> str:
+    """Return the item of which this is one of several attempts side by side; or the name itself."""
+    return _SIDE_BY_SIDE.sub("", name)

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 from reactivex import Observable, from_iterable, just, operators as ops
 
 from cuggino.agents.base import LlmAgent
-from cuggino.config import AttemptChoice
+from cuggino.config import MOST_ATTEMPTS, AttemptChoice
 from cuggino.domain import Decision, hits_every_item, title_of
 from cuggino.errors import ConfigError, CugginoError, ItemSkipped, LoopError
 from cuggino.events import (
@@ -44,13 +44,13 @@ from cuggino.loops.frame.history import dirty_files
 from cuggino.loops.frame.resuming import latest_run_of
 from cuggino.loops.frame.run import Run, Story
 from cuggino.loops.hands.service import HandsService
-from cuggino.loops.watch.here import Here
 from cuggino.loops.watch.items import ends_the_watch
 from cuggino.loops.watch.journal import SLOTS, WatchRecorder
-from cuggino.loops.watch.options import WatchRunOptions
 from cuggino.loops.watch.placement import Returned, Work, item_name, work_placed
-from cuggino.loops.watch.places import places_of
+from cuggino.loops.watch.places import gate_of, here_of
+from cuggino.loops.watch.slots import MOST_SLOTS
 from cuggino.operators import Flow, StateRef, ask, emit, flow, forward, race_until
+from cuggino.operators.alongside import alongside
 from cuggino.operators.supervision import Ledger
 from cuggino.stages import (
     Services,
@@ -60,7 +60,7 @@ from cuggino.stages import (
     interrupt_processes,
     judging_stage,
 )
-from cuggino.stages.slots import Slot, Trunk, keep_attempt
+from cuggino.stages.slots import Slot, Trunk, candidate_ref, keep_attempt
 from cuggino.storage import JournalFile
 
 ROUNDS = 2
@@ -150,12 +150,20 @@ _TAGS = (
 class AttemptsService(HandsService):
     """Runs the coding loop: once, or as several attempts at the same work (`attempts`).
 
-    A single attempt may have several hands.
+    A single attempt may have several hands. In a slot, whose project has the services `home`, the
+    attempts work in slots beside it, and the slot gets the commit of the chosen one: it has no
+    landing of its own.
     """
 
-    def __init__(self, services: Services, *, agent_of: AgentOf | None = None) -> None:
+    def __init__(
+        self, services: Services, *, agent_of: AgentOf | None = None, home: Services | None = None
+    ) -> None:
         super().__init__(services)
         self._agent_of = agent_of or (lambda _choice: services.agent)
+        self._home = home
+
+    def at(self, services: Services) -> AttemptsService:
+        return AttemptsService(services, agent_of=self._agent_of, home=self.services)
 
     def run(
         self,
@@ -204,18 +212,24 @@ class AttemptsService(HandsService):
                 raise ConfigError(wrong)
             entries = resume.entries.only(_TAGS) if resume is not None else ()
             race = Race.of(entry.event for entry in entries)
-            return AttemptsRun(run, options, self._agent_of, race)
+            return AttemptsRun(run, options, self._agent_of, race, self._home)
 
-        frame = Frame(**shared, recorder=WatchRecorder)
+        frame = Frame(**shared, recorder=partial(WatchRecorder, whole=True))
         return framed(self.services, options, story, frame)
 
 
 class AttemptsRun(Story):
     """A run as several attempts, each in a slot; one of them lands."""
 
-    def __init__(self, run: Run, options: LoopRunOptions, agent_of: AgentOf, race: Race) -> None:
+    def __init__(
+        self,
+        run: Run,
+        options: LoopRunOptions,
+        agent_of: AgentOf,
+        race: Race,
+        home: Services | None = None,
+    ) -> None:
         self._run = run
-        self._options = options
         self._agent_of = agent_of
         self._race = race
         self._size = len(options.choices)
@@ -223,11 +237,16 @@ class AttemptsRun(Story):
         """The last error of an attempt."""
         self._is_halted = False
         """True if others meet it, too: that attempt goes on when the run is resumed."""
-        places = places_of(run.services, _watch_options(options))
-        assert isinstance(places.placement, Here)
-        assert isinstance(places.trunk, Trunk)
-        self._here = places.placement
-        self._trunk = places.trunk
+        self._target: Slot | None = None
+        """The slot that gets the commit of the chosen attempt, if this is the run of its item."""
+        services, after = run.services, 0
+        if home is not None and options.slot is not None:
+            services, after = home, MOST_SLOTS + MOST_ATTEMPTS * (options.slot - 1)
+            options = options.model_copy(update={"cwd": home.workspace.root})
+            (self._target,) = here_of(home, options, 1, after=(options.slot or 1) - 1).folders
+        self._options = options
+        self._here = here_of(services, options, self._size, after=after)
+        self._trunk = Trunk(gate_of(services, options))
         self._base = ""
         self._unanswered: LoopStalled | None = None
         """The result of the run if nobody has approved the landing in time."""
@@ -235,15 +254,11 @@ class AttemptsRun(Story):
 
     def run(self) -> Flow[None]:
         """Race, choose and land, round by round, until something has landed."""
-        options, run = self._options, self._run
-        if options.dirty == "refuse" and run.resumed is None:
-            specs = (Path(options.specs_path),)
-            yield from dirty_files(run.services.repository, options, exclude=specs)
-        yield from forward(self._trunk.open(), name="trunk")
-        yield from run.snapshot("planning", 1)
+        if self._target is None:
+            yield from self._opened()
         first = len(self._race.lost) // self._size
         for round_ in range(first, max(first + 1, ROUNDS)):
-            self._base = (yield from ask(self._trunk.head())) or ""
+            self._base = yield from self._head()
             if not self._race.chosen:
                 yield from self._raced(round_)
             if self._race.chosen:
@@ -256,7 +271,22 @@ class AttemptsRun(Story):
         name = self._race.chosen
         ended = self._race.ends.get(name)
         iteration = ended.iteration if ended is not None else 1
-        yield from self._end(LoopApproved(iteration=iteration, checked=True))
+        is_checked = True if self._target is None else None  # by the landing
+        yield from self._end(LoopApproved(iteration=iteration, checked=is_checked))
+
+    def _opened(self) -> Flow[None]:
+        options, run = self._options, self._run
+        if options.dirty == "refuse" and run.resumed is None:
+            specs = (Path(options.specs_path),)
+            yield from dirty_files(run.services.repository, options, exclude=specs)
+        yield from forward(self._trunk.open(), name="trunk")
+        yield from run.snapshot("planning", 1)
+
+    def _head(self) -> Flow[str]:
+        """Return the commit at which attempts begin."""
+        if self._target is None:
+            return (yield from ask(self._trunk.head())) or ""
+        return (yield from self._target.git.must("rev-parse", "HEAD")).text.strip()
 
     def _end(self, result: LoopTerminalEvent) -> Flow[None]:
         yield from emit(result.model_copy(update={"item": None}))
@@ -313,7 +343,8 @@ class AttemptsRun(Story):
         left = [n for n in numbers if self._name(n) not in ended] if not is_over else []
         attempts = from_iterable([self._attempt(number) for number in left])
         race = race_until(self._wins, on_release=partial(self._interrupt, left))
-        yield from forward(attempts.pipe(race), name=SLOTS)
+        told = self._told([self._name(number) for number in left])
+        yield from forward(attempts.pipe(race, alongside(told)), name=SLOTS)
         passed = list(self._race.waiting())
         if not passed:
             return
@@ -328,6 +359,16 @@ class AttemptsRun(Story):
             reason=reason,
         )
         yield from forward(self._heard(just(chosen), best.filename))
+
+    def _told(self, names: Sequence[str]) -> Observable[Any]:
+        """Pass messages for the work on to all attempts at it; emits nothing."""
+        inbox = self._run.control.inbox
+
+        def pass_on(text: str) -> None:
+            if (message := inbox.received(text)) is not None:
+                self.commands.tell(names, message)
+
+        return inbox.delivered().pipe(ops.do_action(pass_on), ops.ignore_elements())
 
     def _dropped(self, round_: int) -> Flow[None]:
         """Keep, but do not land, what the other attempts have done."""
@@ -531,19 +572,30 @@ class AttemptsRun(Story):
                 reason = f"sent back {back.returns} times: {back.reason}"
                 yield from self._lost(number, "failed", reason)
             else:
-                self._base = (yield from ask(self._trunk.head())) or ""
+                self._base = yield from self._head()
                 again = self._attempt(number, Returned(candidate, back))
                 yield from forward(again, name=SLOTS)
             if self._is_halted or name in self._race.lost:
                 return False
-        yield from forward(self._trunk.follow(), name="follow")
+        if self._target is None:
+            yield from forward(self._trunk.follow(), name="follow")
         return True
+
+    def _handed_over(self, target: Slot, candidate: WatchCandidate) -> Flow[None]:
+        """Give the slot of the item the commit of the chosen attempt, whose ref goes then."""
+        item = item_name(self._options.item or "")
+        yield from ask(self._here.prepare(target, base=candidate.commit, item=item))
+        ref = candidate_ref(candidate.filename)
+        yield from target.project_git.run("update-ref", "-d", ref)
+        self._race = replace(self._race, has_landed=True)
 
     def _offered(self, number: int, candidate: WatchCandidate) -> Flow[None]:
         """Land the candidate; what a person rejects goes back to its attempt with the reason."""
         name, returns = candidate.filename, self._race.returns
         decision = yield from self._decision(name, candidate)
-        if decision.outcome == "approved":
+        if decision.outcome == "approved" and self._target is not None:
+            yield from self._handed_over(self._target, candidate)
+        elif decision.outcome == "approved":
             title = title_of(self._options.focus)
             landing = self._trunk.land(candidate, title=title, returns=returns)
             yield from forward(self._heard(landing, name), name=SLOTS)
@@ -574,13 +626,6 @@ class AttemptsRun(Story):
         text = f"`git diff {base} {commit}` shows it. Commits:\n\n{log.text}"
         about = item_name(self._options.item or "") or title_of(self._options.focus)
         yield from self._run.decision("landing", text, about=about, begun=self._race.asked)
-
-
-def _watch_options(options: LoopRunOptions) -> WatchRunOptions:
-    """Return the options of a watch with a slot for each attempt."""
-    fields = WatchRunOptions.model_fields
-    given = {key: value for key, value in dict(options).items() if key in fields}
-    return WatchRunOptions(**{**given, "slots": len(options.choices), "attempts": 1})
 
 
 def _label(choice: AttemptChoice) -> str:

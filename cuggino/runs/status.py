@@ -137,12 +137,13 @@ def _activity(workspace: Workspace, owner: LockOwner, read: ReadRun) -> RunState
     if not found:
         return None
     (whole, _, _), *runs = found
-    if whole.items:
-        for run, first, _ in runs:
-            assert isinstance(first.event, RunStarted)  # by `read_run`
+    is_watch = whole.kind == "watch"
+    for run, first, _ in runs:
+        assert isinstance(first.event, RunStarted)  # by `read_run`
+        if is_watch and first.event.has_runs:  # several attempts at an item
+            whole = whole.with_items((*whole.items, *run.items))
+        elif whole.items or (is_watch and whole.item):
             whole = whole.with_item(run, item_name(first.event.item))
-    elif whole.kind == "watch" and whole.item and runs:
-        whole = whole.with_item(runs[-1][0])
     return whole
 
 
@@ -167,7 +168,7 @@ def last_journal(workspace: Workspace) -> Path | None:
     latest = sorted(paths, key=_written, reverse=True)[:_RECENT]
     started = _started(latest[0])
     if started is not None and started.item is not None:
-        watches = (path for path in latest[1:] if _has_runs(_started(path)))
+        watches = (path for path in latest[1:] if _is_whole(_started(path)))
         return next(watches, latest[0])
     return latest[0]
 
@@ -204,8 +205,8 @@ def _started(path: Path) -> RunStarted | None:
     return first.event if first is not None and isinstance(first.event, RunStarted) else None
 
 
-def _has_runs(started: RunStarted | None) -> bool:
-    return started is not None and started.has_runs
+def _is_whole(started: RunStarted | None) -> bool:
+    return started is not None and started.has_runs and started.item is None
 
 
 def _written(path: Path) -> float:

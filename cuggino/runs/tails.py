@@ -55,6 +55,8 @@ class RunTail:
         self._with_items = items
         self._began: datetime | None = None
         self._has_slots = False
+        self._whole: str | None = None
+        """The id of the run whose attempts are read; None for all items of a watch."""
         self._folder_time = 0
 
     @property
@@ -110,6 +112,8 @@ class RunTail:
             return self._began is None or not self._is_of_item(entry)
         if self._began is not None and entry.at < self._began:
             return False
+        if source.has_runs and self._is_of_item(entry):
+            return False
         self.item = source.tail.path
         return True
 
@@ -122,6 +126,7 @@ class RunTail:
             slots = first.event.options.get("slots")
             several = isinstance(slots, int) and slots > 1
             self._has_slots = several or first.event.kind != "watch"
+            self._whole = first.event.run_id if first.event.kind != "watch" else None
 
     def _is_of_item(self, entry: Entry) -> bool:
         """Return whether an entry of a watch is also in the journal of an item."""
@@ -149,20 +154,27 @@ class RunTail:
                     self._items[path] = self._source_of(path, found)
 
     def _source_of(self, path: Path, first: Entry) -> _Source | None:
-        if isinstance(first.event, ev.RunStarted) and (item := item_name(first.event.item)):
-            tail = JournalTail(path, spared=self._spared)
-            return _Source(tail, item if self._has_slots else None)
-        return None
+        started = first.event
+        if not isinstance(started, ev.RunStarted) or not (item := item_name(started.item)):
+            return None
+        if self._whole not in (None, started.attempt_of):
+            return None
+        tail = JournalTail(path, spared=self._spared)
+        is_named = self._has_slots or started.attempt_of is not None
+        return _Source(tail, item if is_named else None, has_runs=started.has_runs)
 
 
 class _Source:
     """A journal, and its entries that wait for those of others.
 
-    `item` is the item that its events are to name.
+    `item` is the item that its events are to name. With `has_runs`, it is the work of other runs.
     """
 
-    def __init__(self, tail: JournalTail, item: str | None = None) -> None:
+    def __init__(
+        self, tail: JournalTail, item: str | None = None, *, has_runs: bool = False
+    ) -> None:
         self.tail = tail
+        self.has_runs = has_runs
         self.queue: deque[Entry] = deque()
         self._item = item
         self._failure: StorageError | None = None
@@ -191,9 +203,12 @@ class _Source:
 
 
 def live_journals(workspace: Workspace, owner: LockOwner) -> list[Path]:
-    """Return the journals that the process is writing; a watch's journal comes first."""
+    """Return the journals that the process is writing.
+
+    That of a watch comes first, then those of runs with several attempts.
+    """
     since = (owner.since - _COARSE).timestamp() if owner.since else 0.0
-    found: list[tuple[bool, Path]] = []
+    found: list[tuple[int, Path]] = []
     for path in list_journals(workspace.journal):
         with suppress(OSError):
             if path.stat().st_mtime < since:
@@ -203,7 +218,8 @@ def live_journals(workspace: Workspace, owner: LockOwner) -> list[Path]:
                 continue
             if (first := first_entry(path)) is not None:
                 assert isinstance(first.event, ev.RunStarted)
-                found.append((not first.event.has_runs, path))
+                is_watch = first.event.kind == "watch"
+                found.append((2 - is_watch - first.event.has_runs, path))
     return [path for _, path in sorted(found, key=lambda one: one[0])]
 
 

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from reactivex import Observable
+from reactivex import Observable, just, never
 
 from cuggino import events as ev
 from cuggino.agents.base import LlmAgent
 from cuggino.config import AttemptChoice, Config
 from cuggino.domain import Decision
 from cuggino.errors import AgentFailed, LoopError, QuotaExceeded, RunNotResumable
-from cuggino.loops import AttemptsService
+from cuggino.loops import AttemptsService, WatchService
 from cuggino.loops.attempts import Race
 from cuggino.operators.supervision import QuotaGate
 from cuggino.report import NightReport, load_report
 from cuggino.runs import RecordedRun, Runs, RunState
+from cuggino.runs.tails import RunTail
 from cuggino.stages import chosen_attempt
 from cuggino.storage import Workspace, decide, find_run
+from cuggino.storage.journal import read_journal
 from cuggino.testing import AgentRun, Do, InMemoryAgent, Say, VirtualRuntime, Wait, Write
 from cuggino.testing.story import Story
 from tests.git_project import isolate_git
@@ -30,6 +32,7 @@ PLANNED = [Say("<PLAN_COMPLETE>One task</PLAN_COMPLETE>")]
 TASK = "# Plan\n\n## Task 1\n"
 PLAN = AgentRun(PLANNED, plan=TASK)
 APPROVE = [Say("<APPROVED>As it should be</APPROVED>")]
+_BEGUN, _COMPLETED = ev.WatchProcessingItem, ev.WatchItemCompleted
 SPENT = ev.SessionEnded(outcome="completed", cost_usd=0.5)
 
 
@@ -462,22 +465,194 @@ def test_an_item_of_the_backlog(tmp_path: Path) -> None:
     assert ["overtaken"] == [*lost(story).values()]
     assert "attempts must be a number from 1 to 8, not 20" == story.one(ev.WatchItemHeld).reason
     assert "hello" == project.cousin.read("hello.txt")
-    night = load_report(project.cousin.folder)
-    assert isinstance(night, NightReport)
+    night = _night(project)
     rows = [(one.item.name, one.item.state, len(one.commits)) for one in night.items]
     assert [("1.md", "approved", 1), ("2.md", "held", 0)] == sorted(rows)
     assert 1.5 == night.cost_usd
+    assert "good" == _tone(night)
+
+
+def _night(project: Attempts) -> NightReport:
+    night = load_report(project.cousin.folder)
+    assert isinstance(night, NightReport)
+    return night
+
+
+def _tone(night: NightReport) -> str | None:
+    """Return how good the proof of what has landed for `1.md` is."""
     proof = next(night.proof(one) for one in night.items if one.item.name == "1.md")
-    assert proof is not None
-    assert "good" == proof.tone
+    return proof and proof.tone
 
 
-def test_a_watch_with_slots_parks_it(tmp_path: Path) -> None:
-    """Several slots work on several items instead; the reason is in the parked item."""
-    project = Attempts(tmp_path, {"judge": InMemoryAgent({})}, attempts=1, slots=2)
-    project.cousin.write(".cuggino/backlog/1.md", "---\nattempts: 2\n---\n# Say hello\n")
-    story = project.cousin.watch(until="10m")
-    assert "require a watch with one slot" in story.one(ev.WatchItemParked).reason
+class InSlots(Attempts):
+    """A watch with two slots: `1.md` has the attempts, `2.md` has one."""
+
+    def __init__(self, place: Path, agents: Mapping[str, LlmAgent], **config: Any) -> None:
+        plain = worker(Wait("2m"), Write("plain.txt", "plain"), SPENT, times=2)
+        check = "grep hello hello.txt || test -e plain.txt"
+        settings = {"slots": 2, "check_command": check, **config}
+        super().__init__(place, {"judge": plain, **agents}, **settings)
+        self.cousin.write(".cuggino/backlog/1.md", "# Say hello\n")
+        self.cousin.write(".cuggino/backlog/2.md", "---\nattempts: 1\n---\n# Be plain\n")
+
+    def watch(self, until: str, **given: Any) -> Story[Any]:
+        options = self.cousin.runtime.watch_options()
+        service = WatchService(self.service.services, loop=self.service, **given)
+        return self.cousin.play(service.run(options), until=until)
+
+    def sends(self, at: str, command: ev.ControlEvent) -> None:
+        self.cousin.at(at, lambda: self.cousin.runtime.send(command))
+
+    @property
+    def journal(self) -> Path:
+        found = [run for run in Runs(self.cousin.folder).all() if isinstance(run, RecordedRun)]
+        (watch,) = [run for run in found if run.started.kind == "watch"]
+        return watch.path
+
+    def state(self) -> RunState:
+        return RunState.of(read_journal(self.journal).entries)
+
+
+class Elsewhere:
+    """A placement on other machines, where nothing is ever placed."""
+
+    slots = 2
+    news: Observable[Any] = never()
+
+    def attach(self) -> Observable[Sequence[Any]]:
+        return just([])
+
+
+class TestInSlots:
+    """A watch with several slots: attempts at an item work beside its slot."""
+
+    def test_both_items_land(self, tmp_path: Path) -> None:
+        """The honest attempt and the plain item land through one gate; clones beside the slot."""
+        lie = worker(Wait("1m"), SPENT, Write("other.txt", "x"))
+        agents = {"lie": lie, "crash": crasher(), "honest": honest("10m"), "slow": honest("14m")}
+        project = InSlots(tmp_path, agents)
+        story = project.watch("20m")
+        assert ["2.md", "1.md"] == [one.filename for one in story.of(ev.WatchItemCompleted)], story
+        assert ["2.md", "1.md"] == [one.filename for one in story.of(ev.WatchLanded)]
+        assert "1.md-attempt-3" == story.one(ev.AttemptChosen).filename
+        assert {
+            "1.md-attempt-1": "not-approved",
+            "1.md-attempt-2": "failed",
+            "1.md-attempt-4": "overtaken",
+        } == lost(story)
+        assert [1, 2, 41, 42, 43, 44] == sorted(one.slot for one in story.of(_BEGUN))
+        assert ("hello hello\n", "plain") == (
+            project.cousin.read("hello.txt"),
+            project.cousin.read("plain.txt"),
+        )
+        assert ["refs/cuggino/attempts/1.md-attempt-1/1"] == project.refs()
+        assert "good" == _tone(_night(project))
+        state = project.state()
+        assert {"1.md", "2.md"} == set(state.watched.items)
+        assert (2, 1.0) == (state.watched.slots, state.spent.cost_usd)
+        events = [entry.event for entry in RunTail(project.journal).read()]
+        costs = [one.cost_usd for one in events if isinstance(one, ev.SessionEnded)]
+        assert 1.0 == sum(filter(None, costs))  # those of attempts once, from their own journals
+        begun = [(one.item, one.slot) for one in events if isinstance(one, ev.WatchSlotPrepared)]
+        assert len(begun) == len(set(begun)) == 6
+        listed = project.cousin.play(project.cousin.runtime.slots()).events[0]
+        assert [1, 2, 41, 42, 43, 44] == [one.number for one in listed.folders if one.number]
+        left = project.cousin.play(project.cousin.runtime.clean_slots()).events[0].left
+        assert ((), ()) == (left.refs, left.folders)
+
+    @pytest.mark.parametrize("at", ["30s", "5m"])
+    def test_a_killed_watch_pays_for_no_attempt_again(self, tmp_path: Path, at: str) -> None:
+        """The next watch goes on with the attempts at work; what has ended is not repeated."""
+        agents = {"lie": liar(), "crash": crasher(), "honest": honest("10m")}
+        project = InSlots(tmp_path, agents)
+        before = project.watch(at)
+        implement: list[Any] = [Wait("1m"), Write("hello.txt", "hello"), Say("<DONE>Do it</DONE>")]
+        project.agents = {"crash": InMemoryAgent({}), "judge": project.agents["judge"]}
+        for hint in ("lie", "honest"):
+            again = InMemoryAgent({"implementing": [implement], "reviewing": [APPROVE]})
+            project.agents[hint] = again
+        after = project.watch("40m")
+        done = [one.filename for story in (before, after) for one in story.of(_COMPLETED)]
+        assert ["1.md", "2.md"] == sorted(done), after
+        assert "hello" == project.cousin.read("hello.txt")
+        ended = [one.filename for story in (before, after) for one in story.of(ev.AttemptLost)]
+        assert len(ended) == len(set(ended))
+        assert [] == [ref for ref in project.refs() if "attempts" not in ref]
+        assert 1 == len(after.of(ev.AttemptChosen))
+
+    def test_a_kill_before_the_landing(self, tmp_path: Path) -> None:
+        """A person approves the chosen one once, also if the watch was killed meanwhile."""
+        agents = {"lie": liar(), "honest": honest("5m")}
+        project = InSlots(tmp_path, agents, approve=["landing"])
+        (project.cousin.folder / ".cuggino/backlog/2.md").unlink()
+        project.watch("30m")
+        (issue,) = [one for one in project.workspace.issues() if one.is_approval]
+        decide(project.workspace, issue, approves=True)
+        project.agents = dict.fromkeys(agents, InMemoryAgent({}))
+        story = project.watch("40m")
+        assert "1.md" == story.one(ev.WatchItemCompleted).filename
+        assert [] == story.of(ev.AttemptChosen)
+
+    def test_a_conflict_is_worked_on_in_the_slot(self, tmp_path: Path) -> None:
+        """What is sent back by the gate is resolved by one agent, as the work on any item."""
+        words = [Write("hello.txt", f"hello {word}\n") for word in ("you", "both")]
+        plain = InMemoryAgent(
+            {
+                "planning": [PLAN],
+                "implementing": [[word, Say("<DONE>Do it</DONE>")] for word in words],
+                "reviewing": [APPROVE] * 2,
+            }
+        )
+        agents = {"lie": liar(), "honest": honest("10m"), "judge": plain}
+        project = InSlots(tmp_path, agents)
+        story = project.watch("20m")
+        assert ["2.md", "1.md"] == [one.filename for one in story.of(_COMPLETED)], story
+        assert ("1.md", "conflict") == next(
+            (one.filename, one.reason) for one in story.of(ev.WatchSentBack)
+        )
+        assert "hello both\n" == project.cousin.read("hello.txt")
+        assert 1 == len(story.of(ev.AttemptChosen))
+
+    def test_a_skipped_item(self, tmp_path: Path) -> None:
+        """All attempts end with their item, which is parked; the other one lands."""
+        project = InSlots(tmp_path, {"a": honest("10m"), "b": honest("14m")})
+        project.sends("1m", ev.SkipAsked(item="1.md"))
+        story = project.watch("30m")
+        assert [60.0] == story.times(ev.WatchItemParked)
+        assert "1.md" == story.one(ev.WatchItemParked).filename
+        assert "2.md" == story.one(ev.WatchItemCompleted).filename
+        assert [] == story.of(ev.AttemptChosen)
+
+    def test_a_message_reaches_all(self, tmp_path: Path) -> None:
+        """`steer` of the item reaches each attempt at it, and no other item."""
+        lie = worker(Wait("5m"), Write("other.txt", "x"))
+        project = InSlots(tmp_path, {"a": honest("10m"), "b": lie})
+        project.sends("1m", ev.SteerAsked(text="Say it twice.", item="1.md"))
+        story = project.watch("30m")
+        assert ["1.md-attempt-1", "1.md-attempt-2"] == sorted(
+            str(one.item) for one in story.of(ev.Steered)
+        )
+
+    def test_none_passes(self, tmp_path: Path) -> None:
+        """After two rounds the item is parked, and the work is kept under the refs of attempts."""
+        project = InSlots(tmp_path, {"a": liar(2), "b": liar(2)}, check_command="test -e plain.txt")
+        story = project.watch("30m")
+        assert "2.md" == story.one(ev.WatchItemCompleted).filename
+        parked = story.one(ev.WatchItemParked)
+        assert ("1.md", "not approved within 1 iteration") == (parked.filename, parked.reason)
+        kept = [f"refs/cuggino/attempts/1.md-attempt-{n}/1" for n in range(1, 5)]
+        assert kept == [ref for ref in project.refs() if "attempts" in ref]
+
+    def test_on_a_cluster(self, tmp_path: Path) -> None:
+        """A placement elsewhere has no slots beside: it is refused, and an item is parked."""
+        project = InSlots(tmp_path, {"a": honest("10m"), "b": honest("14m")})
+        story = project.watch("10m", placement=Elsewhere())
+        assert "require a watch on this machine" in str(story.error)
+        project = InSlots(tmp_path / "item", {}, attempts=1)
+        project.cousin.write(".cuggino/backlog/1.md", "---\nattempts: 2\n---\n# Say hello\n")
+        (project.cousin.folder / ".cuggino/backlog/2.md").unlink()
+        story = project.watch("10m", placement=Elsewhere())
+        assert "require a watch on this machine" in story.one(ev.WatchItemParked).reason
 
 
 @pytest.mark.parametrize(

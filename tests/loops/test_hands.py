@@ -287,6 +287,38 @@ def test_a_skipped_task_is_left_undone(tmp_path: Path) -> None:
     assert isinstance(words.events[-1], ev.LoopApproved)
 
 
+def test_a_task_that_waits_to_land_is_skipped(tmp_path: Path) -> None:
+    """It is left undone, although no agent works on it; the one before it lands."""
+    commands: Subject[ev.ControlEvent] = Subject()
+    both = tmp_path / "both"
+    both.touch()
+    check = f"until [ -e {both} ]; do sleep 0.02; done"
+    words = project(tmp_path, {"a": writes("a.txt"), "b": writes("b.txt")}, check_command=check)
+    runtime = words.runtime.replace(control=commands)
+
+    def look(event: ev.Event) -> None:
+        words.events.append(event)
+        made = [one.filename for one in words.of(ev.WatchCandidate)]
+        match event:
+            case ev.HandsStarted():
+                both.unlink()
+            case ev.WatchCandidate() if len(made) == 2:
+                both.touch()
+            case ev.CheckCommandOutput(item=str(lands)) if len(made) == 2:
+                made.remove(lands)
+                commands.on_next(ev.SkipAsked(item=made[0]))
+            case _:
+                pass
+
+    cuggino.run(runtime.run(focus="Words"), look)
+    assert [] == words.of(ev.ControlIgnored)
+    (landed,) = [one.filename for one in words.of(ev.WatchLanded) if "task" in one.filename]
+    (left,) = words.of(ev.TaskLeft)
+    assert {"task-1.1", "task-1.2"} == {landed, left.filename}
+    assert "skipped by a person" == left.reason
+    assert isinstance(words.events[-1], ev.LoopApproved)
+
+
 @pytest.mark.parametrize(
     "tag", ["WatchCandidate", "WatchLanding", "WatchLanded", "HandsEnded", "Approved"]
 )

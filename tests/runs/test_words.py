@@ -32,3 +32,23 @@ def test_an_endless_pause() -> None:
     spoken = words(event)
     assert spoken is not None
     assert spoken.text == "server (retry 1 of 3, again in 277777h 46m): 500"
+
+
+@each(
+    "name, title",
+    [
+        ("1.md", "Watch"),
+        ("attempt-2", "Attempts"),
+        ("1.md-attempt-2", "Attempts"),
+        ("task-1.2", "Hands"),
+        ("run-01a229b7-c286-70d2-b524-f2fd469250b5", "Hands"),
+    ],
+)
+def test_what_lands_in_a_run(name: str, title: str) -> None:
+    """Attempts and tasks of a run are no items of a watch; a branch is neither."""
+    said = words(ev.WatchLanding(filename=name, commit="c", trunk="t"))
+    assert said is not None
+    assert title == said.title
+    followed = words(ev.WatchFollowed(branch="main", commit="c"))
+    assert followed is not None
+    assert "Branch" == followed.title

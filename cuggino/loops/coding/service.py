@@ -36,6 +36,10 @@ class LoopService:
             raise ConfigError("several hands need `HandsService`, or `Runtime.run`")
         return (CodingRun if options.task is None else TaskRun)(run, options)
 
+    def at(self, services: Services) -> LoopService:
+        """Return the loop for the items of a slot, whose services these are."""
+        return LoopService(services)
+
     def check(self) -> None:
         """Check the prompts of all roles (`check_prompts`)."""
         check_prompts(self.services.prompts)

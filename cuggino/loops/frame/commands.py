@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from reactivex import Observable, abc
@@ -75,6 +75,14 @@ class Commands:
             del self._at_work[item]
             if unread := control.inbox.emptied():
                 self._kept[item] = unread
+
+    def tell(self, items: Sequence[str], message: SteerAsked) -> None:
+        """Pass a message that was announced on to these items; it is kept for those that begin."""
+        for item in items:
+            if item in self._at_work:
+                self._at_work[item].inbox.take(message)
+            else:
+                self._kept.setdefault(item, []).append(message)
 
     def forget(self, item: str) -> None:
         """Drop the undelivered messages of an item that is no longer worked on."""

@@ -82,7 +82,9 @@ class HandsRun(CodingRun):
         self._trunk = Trunk(gate_of(run.services, options), land_as="commits")
         self._tasks: Tasks | None = None
         self.commands: Commands = Commands(
-            run.control, is_known=lambda name: self._tasks is not None and name in self._tasks
+            run.control,
+            is_known=lambda name: self._tasks is not None and name in self._tasks,
+            put_aside=lambda name: self._tasks.skipped(name) if self._tasks is not None else None,
         )
 
     def opening(self) -> Flow[None]:

@@ -10,11 +10,13 @@ from operator import methodcaller
 from pathlib import Path
 
 from reactivex import Observable, defer, just, operators as ops
+from reactivex.subject import Subject
 
 from cuggino.domain import PlanTask, SlotLimit, is_overload
 from cuggino.errors import CugginoError, Interrupted, ItemSkipped, LoopError, ProcessError
 from cuggino.events import (
     CommitPerformed,
+    ControlIgnored,
     Event,
     HandsEnded,
     HandsStarted,
@@ -54,6 +56,7 @@ from cuggino.loops.watch.pool_state import (
 from cuggino.loops.watch.recorded import TAGS, state_after
 from cuggino.loops.watch.returns import why_not_again
 from cuggino.operators import Flow, StateRef, ask, emit, flow, forward
+from cuggino.operators.merge_now import merge_now
 from cuggino.operators.ready_by import ready_by
 from cuggino.sandbox import views_of
 from cuggino.stages import act, interrupt_processes
@@ -107,6 +110,7 @@ class Tasks:
         self._ended = HandsEnded(iteration=iteration)
         """What has come of the tasks so far."""
         self._state = StateRef(PoolState(limit=SlotLimit(hands)))
+        self._skips: Subject[object] = Subject()
 
     def __contains__(self, name: object) -> bool:
         return name in self._tasks
@@ -142,13 +146,14 @@ class Tasks:
         def of_task(step: Start | Land, story: Callable[[], Flow[None]]) -> Observable[WatchEvent]:
             return flow(story).pipe(ops.map(methodcaller("of_item", step.name)))
 
+        told = self._run.control.standing.changes.pipe(ops.skip(1))
         landed: Observable[Sequence[str]] = defer(lambda _: just(self._ended.landed))
         return pool_of(
             self._state,
             landed.pipe(ready_by(self._after), ops.map(self._listed)),
             lambda start: of_task(start, partial(self._attempted, start)),
             lambda land: of_task(land, partial(self._landing, land)),
-            changes=self._run.control.standing.changes.pipe(ops.skip(1)),
+            changes=merge_now(told, self._skips),
             on_release=partial(interrupt_processes, self._folder),
         )
 
@@ -262,6 +267,20 @@ class Tasks:
         self._note_left(name, reason)
         self._commands.forget(name)
         yield from emit(TaskLeft(iteration=self._ended.iteration, filename=name, reason=reason))
+
+    def skipped(self, name: str) -> Event | None:
+        """Leave a task undone that is not at work but waits to land; None for any other."""
+        state = self._state.value
+        if state.work_of(name).candidate is None or name in state.at_work:
+            return None
+        if name == state.lands or state.work_of(name).has_landed:
+            return ControlIgnored(source="skip", reason=f"{name} is being landed", item=name)
+        self._note_left(name, self.SKIPPED)
+        self._commands.forget(name)
+        # Once this has been announced.
+        self._run.lane.schedule(lambda *_: self._skips.on_next(name))
+        n = self._ended.iteration
+        return TaskLeft(iteration=n, filename=name, reason=self.SKIPPED, item=name)
 
     def _note_left(self, name: str, reason: str) -> None:
         self._tell(Forgotten(name))

@@ -55,7 +55,13 @@ class Publish(Protocol):
 
 
 def attempt(
-    services: Services, work: Work, slot: Slot, *, prepare: Prepare, publish: Publish
+    services: Services,
+    work: Work,
+    slot: Slot,
+    *,
+    prepare: Prepare,
+    publish: Publish,
+    loop: LoopService | None = None,
 ) -> Observable[WatchEvent]:
     """Work on a backlog item in a slot. Cold.
 
@@ -63,19 +69,21 @@ def attempt(
 
         [WatchWorkKept] WatchSlotPrepared [coding loop] WatchCandidate|
 
-    `services` are those of the project. Journal, backlog, issues, quota, ledger and control are the
-    project's, the rest is the slot's. Ends with `WatchCandidate`, or with the `LoopTerminalEvent`
-    of a run without a result. The candidate of a run whose iterations are used up is not
-    `approved`. Errors are those of the coding loop and of git.
+    `services` are those of the project, whose `loop` runs in the slot (`LoopService.at`). Journal,
+    backlog, issues, quota, ledger and control are the project's, the rest is the slot's. Ends with
+    `WatchCandidate`, or with the `LoopTerminalEvent` of a run without a result. The candidate of a
+    run whose iterations are used up is not `approved`. Errors are those of the coding loop and of
+    git.
 
     A `returned` item begins at its candidate, with the trunk merged into it: after a conflict it is
-    reviewed, otherwise planned again, with the output of the check.
+    reviewed, otherwise planned again, with the output of the check; by one agent at a time, also if
+    its work was chosen among several attempts.
 
     An unfinished run of the item is resumed, and a run that ended without a result is followed by
     another one on its work, which the slot gets also from another slot. A run whose process ended
     before its candidate was published is not repeated.
     """
-    story = _Attempt(services, work, slot, prepare, publish)
+    story = _Attempt(services, work, slot, prepare, publish, loop or LoopService(services))
     return flow(story.run).pipe(ops.map(methodcaller("of_item", work.name)))
 
 
@@ -115,7 +123,13 @@ class _Found(NamedTuple):
 
 class _Attempt:
     def __init__(
-        self, services: Services, work: Work, slot: Slot, prepare: Prepare, publish: Publish
+        self,
+        services: Services,
+        work: Work,
+        slot: Slot,
+        prepare: Prepare,
+        publish: Publish,
+        loop: LoopService,
     ) -> None:
         assert work.options.item is not None
         self._item = work.options.item
@@ -125,6 +139,7 @@ class _Attempt:
         self._publish = publish
         self._options = options_in(slot, work.options)
         self._services = slot_services(services, self._options)
+        self._loop = loop.at(self._services)
         self._home = services.workspace
         self._desk = self._services.workspace
 
@@ -220,7 +235,9 @@ class _Attempt:
         options = self._options
         if returned is not None:
             review = return_review(returned.sent_back) or options.review
-            options = options.model_copy(update={"merge": work.base, "review": review})
+            options = options.model_copy(
+                update={"merge": work.base, "review": review, "attempts": 1}
+            )
         return record, (yield from self._run(options))
 
     def _gone_on(self, found: _Found) -> Flow[tuple[AttemptRecord, object]]:
@@ -264,8 +281,8 @@ class _Attempt:
         return "" if run is None else run.run_id
 
     def _run(self, options: LoopRunOptions, resume: JournalFile | None = None) -> Flow[object]:
-        loop, work = LoopService(self._services), self._work
-        run = loop.run(options, resume=resume, ledger=work.ledger, control=work.control)
+        work = self._work
+        run = self._loop.run(options, resume=resume, ledger=work.ledger, control=work.control)
         return (yield from forward(within_loop(run)))
 
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
-from cuggino.domain import Attempts
+from cuggino.domain import Attempts, attempted_item
 from cuggino.errors import StorageError
 from cuggino.events import (
     CheckFlaky,
@@ -68,12 +68,16 @@ class WatchRecorder:
     A watch reads its folders again each time, so no stage is replayed. Of the runs of its items it
     records results, costs and messages from a person; the rest is in their own journals. The setup
     and check of a landing are only in this one. Of several attempts at an item it records what is
-    about the item as a whole.
+    about the item as a whole; with `whole` these attempts are what it is about.
     """
 
-    def __init__(self, journal: Journal, _resumed: JournalFile | None = None) -> None:
+    def __init__(
+        self, journal: Journal, _resumed: JournalFile | None = None, *, whole: bool = False
+    ) -> None:
         self._journal = journal
+        self._whole = whole
         self._stage = ""
+        self._begun: set[str] = set()
         self._landing = ""
         """The item that is being landed."""
         self.last: Any = None
@@ -87,9 +91,9 @@ class WatchRecorder:
     def event(self, event: Event, *, staged: bool, at: datetime) -> bool:
         self.last = event
         stage = self._stage if staged else None
-        if stage == ITEM and event.item is not None:  # an attempt at it, which is no other item
+        if stage in (ITEM, SLOTS) and (owner := self._owner(event.item)) is not None:
             wanted = isinstance(event, SupervisionEvent | SessionEnded | Steered | UsageUpdate)
-            event = event.model_copy(update={"item": None})
+            event = event.model_copy(update={"item": owner if stage == SLOTS else None})
         elif stage in (ITEM, SLOTS):
             wanted = isinstance(event, _OF_RUNS) and not isinstance(event, RunResumed)
             wanted = wanted or (isinstance(event, _AT_GATE) and event.item == self._landing)
@@ -99,6 +103,8 @@ class WatchRecorder:
             is_of_run = stage != ITEM or not isinstance(event, WatchLoopEvent)
             self._journal.append(event, at=at, stage=stage if is_of_run else None)
         match event:
+            case WatchProcessingItem(filename=name):
+                self._begun.add(name)
             case WatchLanding(filename=name):
                 self._landing = name
             case (
@@ -110,6 +116,11 @@ class WatchRecorder:
             case _:
                 pass
         return True
+
+    def _owner(self, name: str | None) -> str | None:
+        """Return the item at which this is one of several attempts; None for any other name."""
+        owner = attempted_item(name or "")
+        return owner if owner != name and owner in self._begun and not self._whole else None
 
     def finished(self, outcome: Any, *, at: datetime) -> None: ...
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
-
-from pydantic import model_validator
 
 from cuggino.agents.base import Role
 from cuggino.config import WatchSettings
@@ -21,14 +18,6 @@ class WatchRunOptions(CodingOptions, WatchSettings, RunOptions):
     name = "the watch"
 
     command: str = "cuggino watch"
-
-    @model_validator(mode="after")
-    def _attempts_have_the_slots(self) -> Self:
-        if self.slots > 1 and len(self.choices) > 1:
-            raise ValueError(
-                "several attempts require a watch with one slot: set slots to 1, or attempts to 1"
-            )
-        return self
 
     @property
     def is_checked_later(self) -> bool:

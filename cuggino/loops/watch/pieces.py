@@ -51,7 +51,7 @@ def attempt_item(
         assert run is not None
         assert base is not None
         work = Work(
-            options=run,
+            options=run.model_copy(update={"attempts": 1}),
             slot=slot,
             base=base,
             number=number,

@@ -85,11 +85,14 @@ def gate_of(services: Services, options: WatchRunOptions | LoopRunOptions) -> Ga
     )
 
 
-def here_of(services: Services, options: WatchRunOptions | LoopRunOptions, count: int) -> Here:
-    """Return the first slots of a project on this machine; nothing is created."""
+def here_of(
+    services: Services, options: WatchRunOptions | LoopRunOptions, count: int, *, after: int = 0
+) -> Here:
+    """Return slots of a project on this machine, those `after` a number; nothing is created."""
+    slots = slots_of(options.cwd, options.slot_folder, after + count, views=views_of(options))
     return Here(
         services=services,
-        folders=slots_of(options.cwd, options.slot_folder, count, views=views_of(options)),
+        folders=slots[after:],
         prepare=partial(prepare_slot, specs=options.specs_path),
         publish=publish_candidate,
     )

@@ -144,7 +144,7 @@ def pool_of(
 
         def heard(stream: Observable[WatchEvent], name: str) -> Observable[WatchEvent]:
             def hear(event: WatchEvent) -> None:
-                if isinstance(event, OF_ITEMS):
+                if isinstance(event, OF_ITEMS) and event.item in (None, name):
                     tell(Happened(name, event))
 
             return stream.pipe(ops.do_action(hear))

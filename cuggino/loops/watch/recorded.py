@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from cuggino.domain import LandingQueue
+from cuggino.domain import LandingQueue, attempted_item
 from cuggino.events import (
     Event,
     LoopApproved,
@@ -22,6 +22,7 @@ from cuggino.events import (
     WatchSentBack,
 )
 from cuggino.loops.frame.resuming import latest_run_of
+from cuggino.loops.watch.placement import item_name
 from cuggino.loops.watch.pool_state import Forgotten, ItemWork, PoolState, next_step
 from cuggino.storage import Backlog, JournalFile, Workspace, list_journals, scan_journal
 
@@ -91,7 +92,7 @@ def items_of_issues(workspace: Workspace, files: set[str]) -> dict[str, str]:
         for entry in run.entries.only(("LoopSpecIssue",)):
             file = getattr(entry.event, "filename", "")
             if file in files:
-                found[file] = run.started.item.rpartition(" ")[0]
+                found[file] = attempted_item(item_name(run.started.item))
         if len(found) == len(files):
             break
     return found

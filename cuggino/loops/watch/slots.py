@@ -50,6 +50,7 @@ from cuggino.loops.frame.commands import Commands
 from cuggino.loops.frame.control import Control
 from cuggino.loops.frame.run import Run, Story
 from cuggino.loops.watch.baseline import baseline_stage
+from cuggino.loops.watch.here import Here
 from cuggino.loops.watch.items import Claim, Items, Listing, ends_the_watch
 from cuggino.loops.watch.journal import SLOTS
 from cuggino.loops.watch.options import WatchRunOptions
@@ -82,6 +83,11 @@ from cuggino.operators.merge_now import merge_now
 from cuggino.stages import Changes, act, interrupt_processes
 from cuggino.stages.slots import Gate, candidate_ref
 
+MOST_SLOTS = 40
+"""The slots of a watch whose items may have several attempts, in the slots after these."""
+NO_ATTEMPTS = (
+    f"several attempts at an item require a watch on this machine, with at most {MOST_SLOTS} slots"
+)
 _FOLLOW_AGAIN = 30.0
 """Seconds after which a delayed branch is moved again even if nothing has changed."""
 
@@ -168,9 +174,17 @@ class SlotWatch(Story):
         self._skips: Subject[object] = Subject()
         self._proposals = Proposals(self._await_proposal)
 
+    @property
+    def _has_attempts(self) -> bool:
+        """Return whether several attempts at an item have places beside the slots."""
+        placement = self._places.placement
+        return isinstance(placement, Here) and placement.slots <= MOST_SLOTS
+
     def run(self) -> Flow[None]:
         """Wait until something can begin, and work until nothing can; indefinitely."""
         control, items = self._run.control, self._items
+        if len(self._options.choices) > 1 and not self._has_attempts:
+            raise ConfigError(NO_ATTEMPTS, hint='set "attempts" to 1')
         yield from forward(self._places.trunk.open(), name="trunk")
         yield from self._restored()
         placed = (yield from ask(self._places.placement.attach())) or ()
@@ -360,9 +374,8 @@ class SlotWatch(Story):
                 return
             if options is None:
                 return
-            if len(options.choices) > 1:
-                reason = "several attempts at an item require a watch with one slot on this machine"
-                yield from self._park(name, reason)
+            if len(options.choices) > 1 and not self._has_attempts:
+                yield from self._park(name, NO_ATTEMPTS)
                 return
             self._tell(Begun(name, options.item or "", start.slot))
             try:
@@ -428,7 +441,7 @@ class SlotWatch(Story):
     def _put_aside(self, name: str, reason: str) -> WatchItemParked | None:
         work = self._state.value.work_of(name)
         self._let_go(name)
-        if work.candidate is not None:
+        if work.candidate is not None and work.candidate.commit != work.candidate.base:
             reason = f"{reason}; its work is in {candidate_ref(name)}"
         return self._items.park(name, reason)
 

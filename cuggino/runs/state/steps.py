@@ -11,6 +11,7 @@ from typing import Any, Literal
 from cuggino import events as ev
 from cuggino.domain import (
     TokenCount,
+    attempted_item,
     task_titles,
     title_of,
     unreset,
@@ -400,15 +401,15 @@ def _item_in_slot(state: RunState, event: ev.WatchProcessingItem, at: datetime) 
         for one in state.items
         if one.item != name and not (one.place == "slot" and one.slot == event.slot)
     )
+    is_beside = any(one.item == attempted_item(name) for one in others)  # the slot of its item
+    slots = state.slots if is_beside else max(state.slots, event.slot)
     return state.with_items(
         (*others, part),
         kind=state.kind or "watch",
         position=state.position if state.hands else max(state.position, event.position),
         total=event.total or state.total,
-        slots=max(state.slots, event.slot),
-        active_slots=(
-            state.active_slots if state.active_slots < state.slots else max(state.slots, event.slot)
-        ),
+        slots=slots,
+        active_slots=state.active_slots if state.active_slots < state.slots else slots,
         questions=_unasked(state, name),
         held=_others(state.held, name),
         is_idle=False,

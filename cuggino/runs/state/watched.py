@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final, assert_never
 
 from cuggino import events as ev
-from cuggino.domain import Spending
+from cuggino.domain import Spending, attempted_item
 from cuggino.runs.state.values import (
     ItemState,
     KeptWork,
@@ -120,8 +120,13 @@ class Watched:
             watched,
             unapproved=self.unapproved - {name},
             at_work={**watched.at_work, name: Work(since=at, slot=slot)},
-            slots=max(self.slots, slot),
+            slots=self._most(name, slot),
         )
+
+    def _most(self, name: str, slot: int) -> int:
+        """Return the number of slots, without those of attempts beside the slot of their item."""
+        item = self.at_work.get(attempted_item(name)) if attempted_item(name) != name else None
+        return self.slots if item is not None and item.slot else max(self.slots, slot)
 
     def _worked(self, event: ev.Event, at: datetime, stage: str | None) -> Watched:
         """Count an event of the run of an item."""
@@ -158,7 +163,7 @@ class Watched:
                 lost = tuple(dict.fromkeys((*self.lost, worker)))
                 return replace(self, lost=lost)._lost(name, worker, at)
             case ev.WatchSlotPrepared(filename=name, slot=slot):
-                watched = replace(self, slots=max(self.slots, slot))
+                watched = replace(self, slots=self._most(name, slot))
                 if name not in self.at_work:  # an item that was sent back continues
                     known = self.items.get(name)
                     begun = {"state": "working", "reason": "", "end": None, "slot": slot}

@@ -11,6 +11,9 @@ notification the text alone. Stamps, colors, blank lines and the verbosity are t
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 from cuggino import events as ev
 from cuggino.runs.words.agent import agent_words, marker_words, tool_text
 from cuggino.runs.words.amounts import (
@@ -40,8 +43,31 @@ SILENT: tuple[type[ev.Event], ...] = (
 """The events without a sentence: pieces of others, heartbeats, and those of the journal."""
 
 
+_OF_RUNS = (
+    (re.compile(r"(.+-)?attempt-\d+"), "Attempts"),
+    (re.compile(r"task-\d+\.\d+"), "Hands"),
+    (re.compile(r"run-[\da-f-]{36}"), "Hands"),
+)
+"""The names of what lands but is no item of a watch, and the source of such events."""
+_OF_BRANCH = (
+    *(ev.WatchFollowed, ev.WatchFollowDelayed, ev.WatchFollowHealed),
+    ev.WatchTrunkMoved,
+)
+
+
 def words(event: ev.Event) -> Words | None:
     """Return the sentence of the event; None if it has none."""
+    sentence = _words(event)
+    if sentence is None or not isinstance(event, ev.WatchLoopEvent):
+        return sentence
+    if isinstance(event, _OF_BRANCH):
+        return replace(sentence, title="Branch")
+    name = str(getattr(event, "filename", ""))
+    found = (title for names, title in _OF_RUNS if names.fullmatch(name))
+    return replace(sentence, title=next(found, sentence.title))
+
+
+def _words(event: ev.Event) -> Words | None:
     if (sentence := plain_words(event)) is not None:
         return sentence
     match event:
