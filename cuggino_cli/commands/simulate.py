@@ -65,7 +65,7 @@ def _odds_options(function: Callable[..., int]) -> Callable[..., int]:
         ("cuggino simulate --covers 0.95 --right 0.4", "A better check, a worse agent."),
         ("cuggino simulate --json | jq .strategies", "For another program."),
         exits="0 shown, 2 wrong usage.",
-        see=("help evidence", "runs --stats"),
+        see=("help evidence", "runs"),
     ),
 )
 @_odds_options
