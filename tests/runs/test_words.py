@@ -41,7 +41,7 @@ def test_an_endless_pause() -> None:
         ("attempt-2", "Attempts"),
         ("1.md-attempt-2", "Attempts"),
         ("task-1.2", "Hands"),
-        ("run-01a229b7-c286-70d2-b524-f2fd469250b5", "Hands"),
+        ("run-469250b5", "Hands"),
     ],
 )
 def test_what_lands_in_a_run(name: str, title: str) -> None:

@@ -61,7 +61,7 @@ class HandsRun(CodingRun):
         """The run as it is in the user's project."""
         self._user_options = options
         run_id = run.session.id
-        self._name = f"run-{run_id}"
+        self._name = f"run-{run_id[-8:]}"
         """The run as an item that lands."""
         self._branch = f"cuggino/{run_id}"
         """The branch of the clone, which has what has landed there."""

@@ -46,7 +46,7 @@ SILENT: tuple[type[ev.Event], ...] = (
 _OF_RUNS = (
     (re.compile(r"(.+-)?attempt-\d+"), "Attempts"),
     (re.compile(r"task-\d+\.\d+"), "Hands"),
-    (re.compile(r"run-[\da-f-]{36}"), "Hands"),
+    (re.compile(r"run-[\da-f]{8}"), "Hands"),
 )
 """The names of what lands but is no item of a watch, and the source of such events."""
 _OF_BRANCH = (
