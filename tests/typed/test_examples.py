@@ -66,9 +66,11 @@ def test_pyright(folder: Path) -> None:
     """No example has an error or a warning."""
     program = pyright("pyright")
     scripts = os.path.relpath(ROOT / "examples", folder)
+    # The agent of Harbor needs its package, and with it Python 3.12.
+    foreign = [f"{scripts}/harbor_agent.py"]
     settings = {
         "include": [".", scripts],
-        "exclude": [f"{scripts}/own_project"],
+        "exclude": [f"{scripts}/own_project", *foreign],
         "pythonVersion": "3.11",
     }
     (folder / "pyrightconfig.json").write_text(json.dumps(settings))
@@ -80,4 +82,5 @@ def test_pyright(folder: Path) -> None:
         for one in report["generalDiagnostics"]
     ]
     assert [] == problems
-    assert len(list(folder.glob("*.py"))) + len(SCRIPTS) == report["summary"]["filesAnalyzed"]
+    checked = len(list(folder.glob("*.py"))) + len(SCRIPTS) - len(foreign)
+    assert checked == report["summary"]["filesAnalyzed"]
