@@ -37,8 +37,6 @@ from cuggino.events import (
 )
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.frame.commands import Commands
-from cuggino.loops.frame.companions import Companion
-from cuggino.loops.frame.control import Control
 from cuggino.loops.frame.framing import Frame, framed
 from cuggino.loops.frame.history import dirty_files
 from cuggino.loops.frame.resuming import latest_run_of
@@ -49,9 +47,8 @@ from cuggino.loops.watch.journal import SLOTS, WatchRecorder
 from cuggino.loops.watch.placement import Returned, Work, item_name, work_placed
 from cuggino.loops.watch.places import gate_of, here_of
 from cuggino.loops.watch.slots import MOST_SLOTS
-from cuggino.operators import Flow, StateRef, ask, emit, flow, forward, race_until
+from cuggino.operators import Flow, ask, emit, flow, forward, race_until
 from cuggino.operators.alongside import alongside
-from cuggino.operators.supervision import Ledger
 from cuggino.stages import (
     Services,
     Turn,
@@ -153,6 +150,23 @@ class AttemptsService(HandsService):
     A single attempt may have several hands. In a slot, whose project has the services `home`, the
     attempts work in slots beside it, and the slot gets the commit of the chosen one: it has no
     landing of its own.
+
+    ::
+
+        { WatchProcessingItem WatchSlotPrepared [coding loop] WatchCandidate } ...
+        AttemptChosen { AttemptLost }
+        WatchLanding [check] WatchLanded WatchFollowed LoopApproved|
+
+    The events of the attempts are interleaved, and carry their name as `item`. Each attempt is a
+    run of its own, at which the check decides on approvals. The first one that passes, or the best
+    as a judge says (`choose`), lands on the user's branch, as an item of a watch does. The others
+    end at once, and their work is kept under `refs/cuggino/attempts/`. When none passes, there is a
+    second round, which knows what the first one tried. A resumed run pays for no attempt again that
+    has ended.
+
+    Errors: those of `LoopService.run`; that of the last attempt if all of a round have failed, and
+    a usage limit or a missing login if no other attempt passes. These attempts continue when the
+    run is resumed.
     """
 
     def __init__(
@@ -165,47 +179,11 @@ class AttemptsService(HandsService):
     def at(self, services: Services) -> AttemptsService:
         return AttemptsService(services, agent_of=self._agent_of, home=self.services)
 
-    def run(
-        self,
-        options: LoopRunOptions,
-        *,
-        interrupt: Observable[object] | None = None,
-        resume: JournalFile | None = None,
-        ledger: Ledger | None = None,
-        branch: StateRef[str | None] | None = None,
-        control: Control | None = None,
-        companions: Sequence[Companion] = (),
-    ) -> Observable[LoopEvent]:
-        """Run the loop as `LoopService.run` does; with several attempts, in a slot each.
-
-        ::
-
-            { WatchProcessingItem WatchSlotPrepared [coding loop] WatchCandidate } ...
-            AttemptChosen { AttemptLost }
-            WatchLanding [check] WatchLanded WatchFollowed LoopApproved|
-
-        The events of the attempts are interleaved, and carry their name as `item`. Each attempt is
-        a run of its own, at which the check decides on approvals. The first one that passes, or the
-        best as a judge says (`choose`), lands on the user's branch, as an item of a watch does. The
-        others end at once, and their work is kept under `refs/cuggino/attempts/`. When none passes,
-        there is a second round, which knows what the first one tried. A resumed run pays for no
-        attempt again that has ended.
-
-        Errors: those of `LoopService.run`; that of the last attempt if all of a round have failed,
-        and a usage limit or a missing login if no other attempt passes. These attempts continue
-        when the run is resumed.
-        """
-        shared: dict[str, Any] = {
-            "interrupt": interrupt,
-            "resume": resume,
-            "ledger": ledger,
-            "branch": branch,
-            "control": control,
-            "companions": companions,
-        }
+    def framed(self, options: LoopRunOptions, frame: Frame) -> Observable[LoopEvent]:
+        resume = frame.resume if isinstance(frame.resume, JournalFile) else None
         is_one = resume is not None and resume.started.attempts == 1
         if is_one or len(options.choices) == 1:
-            return super().run(options.model_copy(update={"attempts": 1}), **shared)
+            return super().framed(options.model_copy(update={"attempts": 1}), frame)
 
         def story(run: Run) -> Story:
             if (wrong := options.wrong_with_attempts) is not None:
@@ -214,8 +192,8 @@ class AttemptsService(HandsService):
             race = Race.of(entry.event for entry in entries)
             return AttemptsRun(run, options, self._agent_of, race, self._home)
 
-        frame = Frame(**shared, recorder=partial(WatchRecorder, whole=True))
-        return framed(self.services, options, story, frame)
+        recorded = replace(frame, recorder=partial(WatchRecorder, whole=True))
+        return framed(self.services, options, story, recorded)
 
 
 class AttemptsRun(Story):

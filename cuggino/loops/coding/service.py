@@ -86,16 +86,16 @@ class LoopService:
         last, and `control` to share the commands; by default the run follows the commands of the
         services. `companions` see all events and add their own.
         """
-        return framed(
-            self.services,
-            options,
-            lambda run: self.story(run, options),
-            Frame(
-                interrupt=interrupt,
-                resume=resume,
-                ledger=ledger,
-                control=control,
-                branch=branch,
-                companions=companions,
-            ),
+        frame = Frame(
+            interrupt=interrupt,
+            resume=resume,
+            ledger=ledger,
+            control=control,
+            branch=branch,
+            companions=companions,
         )
+        return self.framed(options, frame)
+
+    def framed(self, options: LoopRunOptions, frame: Frame) -> Observable[LoopEvent]:
+        """Return the run within its frame."""
+        return framed(self.services, options, lambda run: self.story(run, options), frame)
