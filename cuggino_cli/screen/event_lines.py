@@ -29,7 +29,7 @@ class EventLines:
         self._prefix = f"{project.rstrip('/')}/" if project else ""
         self._messages = messages
         self._partial = Partial()
-        self._printed = ""
+        self._printed: list[str] = []
         """The messages of the session that were printed, without spaces."""
         self._tools: dict[str, str] = {}
         """The names of running tool calls by id."""
@@ -75,7 +75,7 @@ class EventLines:
                 spoken = words(event)
                 self._stage = spoken.title if spoken is not None else ""
                 self._stage_began = at
-                self._printed = ""
+                self._printed.clear()
             case ev.DeliverSessionEnded():
                 event = self.without_printed(event)
             case ev.StageCost():
@@ -91,7 +91,8 @@ class EventLines:
 
     def without_printed(self, event: ev.DeliverSessionEnded) -> ev.DeliverSessionEnded:
         """Return the end of a session without its last message, if that was printed."""
-        printed, self._printed = self._printed, ""
+        printed = "".join(self._printed)
+        self._printed.clear()
         if event.outcome == "completed" and _dense(event.message) in printed:
             return event.model_copy(update={"message": ""})
         return event
@@ -129,7 +130,7 @@ class EventLines:
             return None
         is_own = event.parent_tool_use_id is None
         if isinstance(event, ev.AgentMessage) and is_own:
-            self._printed += _dense(event.text)
+            self._printed.append(_dense(event.text))
         if verbosity >= Verbosity.VERBOSE:
             shown = self._partial.read(event)
             return None if shown is None else format_event(shown, verbosity=verbosity)
