@@ -37,6 +37,8 @@ class Strategy:
     loop: Literal["run", "loop"]
     options: Mapping[str, Any] = field(default_factory=dict)
     """The options of the loop that differ from their defaults."""
+    tasks: int = 1
+    """The parts of the work, each of which is a task of the plan."""
     in_clones: bool = False
     """True if it works in clones, with a real git: a trial takes seconds."""
 
@@ -94,5 +96,20 @@ STRATEGIES = (
         options={"check_command": CHECK, "gate": "block", "commit": True, "attempts": 3},
         in_clones=True,
     ),
+    Strategy(
+        name="three tasks",
+        about='`cuggino run` with `"gate": "block"`, three times as much work, a task a session',
+        loop="run",
+        options={"check_command": CHECK, "gate": "block"},
+        tasks=3,
+    ),
+    Strategy(
+        name="three hands",
+        about="the same with `--hands 3`, in clones",
+        loop="run",
+        options={"check_command": CHECK, "gate": "block", "commit": True, "hands": 3},
+        tasks=3,
+        in_clones=True,
+    ),
 )
-"""All strategies, the simplest first."""
+"""All strategies, the simplest first; those with several tasks last."""

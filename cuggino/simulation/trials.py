@@ -37,32 +37,36 @@ class Trial:
     """The work is right."""
     cost_usd: float
     sessions: int
+    hours: float
+    """The virtual time that it took."""
 
 
 def trial(strategy: Strategy, odds: Odds, seed: int) -> Trial:
     """Run the strategy's loop once, in virtual time and in a folder of its own."""
-    with world_of(odds, seed) as world:
-        story = played(strategy, world)
+    with world_of(odds, seed, tasks=strategy.tasks) as world:
+        clock = VirtualClock()
+        story = played(strategy, world, clock=clock)
         return Trial(
             seed=seed,
             done=is_done(story.last),
             right=world.is_right,
             cost_usd=world.cost,
             sessions=world.sessions,
+            hours=clock.elapsed / 3600,
         )
 
 
 @contextmanager
-def world_of(odds: Odds, seed: int) -> Iterator[World]:
+def world_of(odds: Odds, seed: int, *, tasks: int = 1) -> Iterator[World]:
     """Within the block there is a world, in a temporary folder."""
     memory = _MEMORY if os.access(_MEMORY, os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="cuggino-simulation-", dir=memory) as folder:
-        yield World(odds, seed, Path(folder, "project").resolve())
+        yield World(odds, seed, Path(folder, "project").resolve(), tasks=tasks)
 
 
-def played(strategy: Strategy, world: World) -> Story[Event]:
+def played(strategy: Strategy, world: World, *, clock: VirtualClock | None = None) -> Story[Event]:
     """Run the strategy's loop once, and return its story."""
-    clock = VirtualClock()
+    clock = clock or VirtualClock()
     services = _in_clones(world, clock) if strategy.in_clones else _in_memory(world)
     return play(strategy.start(services, world.project), clock=clock).check()
 
@@ -108,6 +112,8 @@ class Summary:
     """The mean cost."""
     sessions: float
     """The mean number of sessions."""
+    hours: float = 0.0
+    """The mean virtual time of a run."""
 
     @property
     def false(self) -> int:
@@ -140,6 +146,7 @@ def summary(found: Iterable[Trial]) -> Summary:
         missed=sum(one.right and not one.done for one in known),
         cost_usd=math.fsum(one.cost_usd for one in known) / len(known),
         sessions=sum(one.sessions for one in known) / len(known),
+        hours=math.fsum(one.hours for one in known) / len(known),
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from reactivex import Observable, concat, defer, from_iterable, just, operators as ops, throw, timer
 
 from cuggino.agents.base import Capabilities, LlmAgent, SpawnOptions
+from cuggino.domain import plan_tasks
 from cuggino.errors import ProcessFailed
 from cuggino.events import AgentMessage, LlmAgentEvent, SessionEnded
 from cuggino.gate import NoWork, Shell, State
@@ -26,8 +27,7 @@ _FILES: Mapping[str, str] = {
     f"{REQUIREMENTS_FOLDER}/page/SPECIFICATION.md": f"# {_CODE}\n",
     "BUILD.PROMPT.md": "Build.\n",
 }
-_STATE = "work.json"
-_PLAN = "# Plan\n\n## Task 1\n"
+_PART = "work/{}.json"
 _REMINDED = 0.05
 """The share of a session's cost that the answer to a reminder takes."""
 
@@ -41,7 +41,7 @@ class _Fault(NamedTuple):
 
 
 class _Work(NamedTuple):
-    """The work in one folder, as the file `work.json` there has it."""
+    """The work at one task in one folder, as a file there has it."""
 
     version: int
     """The number of the sessions of implementers."""
@@ -51,14 +51,17 @@ class _Work(NamedTuple):
 class World:
     """A project that knows what is wrong with its work, whoever believes what.
 
-    That stands in a file of it, so that clones and commits have it as they have any work. Each kind
-    of draw has random numbers of its own in each folder, so that two worlds with the same seed and
-    other odds differ only where the odds decide otherwise.
+    That stands in a file for each of its `tasks`, so that clones and commits have it as they have
+    any work. Each kind of draw has random numbers of its own in each folder, so that two worlds
+    with the same seed and other odds differ only where the odds decide otherwise.
     """
 
-    def __init__(self, odds: Odds, seed: int, project: Path) -> None:
+    def __init__(self, odds: Odds, seed: int, project: Path, *, tasks: int = 1) -> None:
         self.odds = odds
         self.project = project
+        self._parts = [_PART.format(number) for number in range(1, tasks + 1)]
+        self._left: dict[tuple[Path, tuple[str, ...]], list[str]] = {}
+        """The parts of a plan that nobody has reported as done, by folder and all its parts."""
         self.cost = 0.0
         """The dollars of all sessions."""
         self.sessions = 0
@@ -68,7 +71,9 @@ class World:
             path = project / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        _write(project, _Work(0, (self._fault("task", self._draw("implementer", project)),)))
+        for part in self._parts:
+            fault = self._fault("task", self._draw("implementer", project))
+            _write(project / part, _Work(0, (fault,)))
 
     def _draw(self, kind: str, folder: Path) -> float:
         key = kind, "" if folder == self.project else folder.name
@@ -79,15 +84,35 @@ class World:
     def _fault(self, name: str, chance: float) -> _Fault:
         return _Fault(name, chance < self.odds.covers)
 
+    def _works(self, folder: Path) -> list[_Work]:
+        return [_read(folder / part) for part in self._parts]
+
     @property
     def is_right(self) -> bool:
         """Return whether nothing is wrong with the work in the project."""
-        return not _read(self.project).faults
+        return not any(work.faults for work in self._works(self.project))
 
     @property
     def version(self) -> str:
         """The digest of the work in the project."""
-        return f"version {_read(self.project).version}"
+        return f"version {sum(work.version for work in self._works(self.project))}"
+
+    def plan(self, folder: Path) -> str:
+        """Return a plan with a task for each part of the work that is wrong; the first if none."""
+        wrong = [part for part in self._parts if _read(folder / part).faults]
+        tasks = (
+            f"## Task {number}: {part}\n\nafter: none\nfiles: {part}\n"
+            for number, part in enumerate(wrong or self._parts[:1], 1)
+        )
+        return "\n".join(["# Plan\n", *tasks])
+
+    def parts_left(self, folder: Path, plan: str) -> list[str]:
+        """Return the parts of a plan that are left to do, the next one first; never empty."""
+        parts = tuple(file for task in plan_tasks(plan) for file in task.files)
+        left = self._left.setdefault((folder, parts), [])
+        if not left:
+            left.extend(parts)
+        return left
 
     def takes(self, folder: Path) -> float:
         """Return the seconds of a session: one to ten minutes."""
@@ -100,36 +125,37 @@ class World:
         self.sessions += share == 1.0
         return cost
 
-    def work(self, folder: Path) -> None:
-        """Change the work, for better or worse."""
-        version, faults = _read(folder)
+    def work(self, part: Path, folder: Path) -> None:
+        """Change a part of the work in a folder, for better or worse."""
+        version, faults = _read(part)
         right, breaks, covered = (self._draw("implementer", folder) for _ in range(3))
         if right < self.odds.right:
             faults = ()
         if breaks < self.odds.breaks:
             faults = (*faults, self._fault(f"regression_{version}", covered))
-        _write(folder, _Work(version + 1, faults))
+        _write(part, _Work(version + 1, faults))
 
-    def report(self, folder: Path) -> _Report:
-        """Return what the implementer says of the work."""
+    def report(self, part: Path, folder: Path) -> _Report:
+        """Return what the implementer says of this part of the work."""
         admits, forgets = self._draw("implementer", folder), self._draw("implementer", folder)
         if forgets < self.odds.forgets:
             return ""
-        return "more" if _read(folder).faults and admits < self.odds.admits else "done"
+        return "more" if _read(part).faults and admits < self.odds.admits else "done"
 
     def review(self, folder: Path) -> str:
         """Return the verdict of a reviewer."""
-        chance, work = self._draw("reviewer", folder), _read(folder)
-        is_wrong = bool(work.faults)
+        chance, works = self._draw("reviewer", folder), self._works(folder)
+        is_wrong = any(work.faults for work in works)
         if chance < self.odds.approves_wrong if is_wrong else chance >= self.odds.rejects_right:
             return _marker("APPROVED", "It matches.")
-        return _marker("REQUEST_CHANGES", f"Version {work.version} does not match.")
+        version = sum(work.version for work in works)
+        return _marker("REQUEST_CHANGES", f"Version {version} does not match.")
 
     def failing(self, folder: Path) -> list[str]:
-        """Return the tests that fail. The task itself has none before somebody works on it."""
+        """Return the tests that fail. A task has none before somebody works on it."""
         flakes = self._draw("check", folder) < self.odds.flakes
-        version, faults = _read(folder)
-        found = [fault.name for fault in faults if fault.is_covered and version]
+        begun = [work for work in self._works(folder) if work.version]
+        found = [fault.name for work in begun for fault in work.faults if fault.is_covered]
         return [*found, "flaky"] if flakes else found
 
     def shell(self, _command: str, cwd: Path) -> Observable[bytes]:
@@ -146,13 +172,14 @@ class World:
         return defer(result)
 
 
-def _read(folder: Path) -> _Work:
-    version, faults = json.loads((folder / _STATE).read_text(encoding="utf-8"))
+def _read(part: Path) -> _Work:
+    version, faults = json.loads(part.read_text(encoding="utf-8"))
     return _Work(version, tuple(_Fault(*fault) for fault in faults))
 
 
-def _write(folder: Path, work: _Work) -> None:
-    (folder / _STATE).write_text(json.dumps(work), encoding="utf-8")
+def _write(part: Path, work: _Work) -> None:
+    part.parent.mkdir(exist_ok=True)
+    part.write_text(json.dumps(work), encoding="utf-8")
 
 
 class WorldAgent(LlmAgent):
@@ -185,23 +212,36 @@ class WorldAgent(LlmAgent):
         match role:
             case "planning":
                 paid = world.pay("planning", share=share)
-                Path(options.env["CUGGINO_PLAN_FILE"]).write_text(_PLAN, encoding="utf-8")
-                text = _marker("PLAN_COMPLETE", "One task.")
+                plan = Path(options.env["CUGGINO_PLAN_FILE"])
+                plan.write_text(world.plan(folder), encoding="utf-8")
+                text = _marker("PLAN_COMPLETE", "All that is wrong.")
             case "reviewing":
                 paid = world.pay("reviewing", share=share)
                 text = world.review(folder)
             case _:
                 paid = world.pay("implementing", share=share)
+                left = world.parts_left(folder, _plan_of(options, world))
+                part = folder / left[0]
                 if not is_reminded:
-                    world.work(folder)
-                report = world.report(folder)
+                    world.work(part, folder)
+                report = world.report(part, folder)
                 if role == "build":
                     _report_job(folder, report)
-                text = _REPORTS[report]
+                if report == "done":
+                    del left[0]
+                text = _REPORTS["more" if report == "done" and left else report]
         yield AgentMessage(text=text)
         yield SessionEnded(
             outcome="completed", cost_usd=paid, session_id=options.session_id or "simulated"
         )
+
+
+def _plan_of(options: SpawnOptions, world: World) -> str:
+    """Return the plan that an implementer is given; a builder of the plan/build loop has none."""
+    planned = options.env.get("CUGGINO_PLAN_FILE")
+    if planned is None:
+        return world.plan(options.cwd)
+    return Path(planned).parent.with_suffix(".md").read_text(encoding="utf-8")
 
 
 def _marker(tag: str, text: str) -> str:

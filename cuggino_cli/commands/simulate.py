@@ -87,7 +87,7 @@ def _odds_options(function: Callable[..., int]) -> Callable[..., int]:
 @click.option(
     "--clones",
     is_flag=True,
-    help="Also play best of three, whose attempts work in clones: two seconds or more a run.",
+    help="Also play what works in clones, best of three and three hands: seconds a run.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
 def command(
@@ -169,6 +169,7 @@ def _as_json(
                 "cost_usd": one.cost_usd,
                 "cost_per_true": one.cost_per_true,
                 "sessions": one.sessions,
+                "hours": one.hours,
             }
             for strategy in STRATEGIES
             if strategy.name in found

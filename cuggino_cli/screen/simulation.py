@@ -10,11 +10,12 @@ from cuggino.simulation import Estimate, Odds, Summary
 _GAP = "  "
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 """The names of the strategies in the chart."""
-_HEADS = ("DONE", "TRUE", "FALSE", "MISSED", '"DONE" IS TRUE', "COST", "PER TRUE")
+_HEADS = ("DONE", "TRUE", "FALSE", "MISSED", '"DONE" IS TRUE', "COST", "PER TRUE", "HOURS")
 _LEGEND = (
     "DONE: runs that declared the work done. TRUE, FALSE: those whose work is right, and wrong.",
     'MISSED: right work that was not declared done. "DONE" IS TRUE: TRUE of DONE, with the',
     "interval of 95 %. COST: mean of a run. PER TRUE: the cost of all runs for each TRUE one.",
+    "HOURS: mean of a run, with sessions of one to ten minutes.",
 )
 _WIDTH, _HEIGHT = 60, 11
 """The columns and lines of the chart; a line for each tenth."""
@@ -98,4 +99,5 @@ def _cells(one: Summary) -> tuple[str, ...]:
         calibration,
         money(one.cost_usd),
         money(one.cost_per_true),
+        f"{one.hours:.1f}",
     )
