@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from datetime import datetime
 
 from cuggino import events as ev
@@ -12,6 +13,8 @@ from cuggino_cli.screen.messages import Partial
 from cuggino_cli.screen.text import clip, first_line
 
 _REASON = 200
+_LAST = 8
+"""The messages that the result of a session may consist of."""
 
 
 class EventLines:
@@ -29,8 +32,8 @@ class EventLines:
         self._prefix = f"{project.rstrip('/')}/" if project else ""
         self._messages = messages
         self._partial = Partial()
-        self._printed: list[str] = []
-        """The messages of the session that were printed, without spaces."""
+        self._printed: deque[str] = deque(maxlen=_LAST)
+        """The last messages of the session that were printed, without spaces."""
         self._tools: dict[str, str] = {}
         """The names of running tool calls by id."""
         self._denied: set[str] = set()
