@@ -174,7 +174,7 @@ class ExpectedFiles:
         elif before is not None:
             longer = before if isinstance(before, bytearray) else bytearray(before)
             longer += content
-            self._contents[name] = longer
+            self._contents[name] = longer if len(longer) <= LARGEST else None
         if (now := _print(name)) is not None:
             self._prints[name] = now
         self._written.add(name)

@@ -23,7 +23,7 @@ from cuggino.events import (
     RunStarted,
 )
 from cuggino.files import write_atomic
-from cuggino.protection import expected
+from cuggino.protection import ExpectedFiles, expected, own_write
 from cuggino.sandbox import ViewRole, protected_for
 from cuggino.stages import verified
 from cuggino.storage import DeliverableStore, Session, VerifiedFile, Workspace
@@ -269,6 +269,20 @@ def test_what_cannot_be_put_back_is_named(
     monkeypatch.setattr("cuggino.protection._replace", lambda *_: None)
     events = session(work.root, "coding", lambda: sh(work.root, FORGE + STATUS))
     assert (STATUS,) == next(event.failed for event in events if isinstance(event, RoleViolated))
+
+
+def test_a_file_that_grows_is_kept_up_to_a_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beyond it, memory does not grow with a long session: the file cannot be put back any more."""
+    monkeypatch.setattr("cuggino.protection.LARGEST", 8)
+    log = tmp_path / "log"
+    log.write_bytes(b"one\n")
+    with ExpectedFiles([log]).running():
+        for line, known in ((b"two\n", b"one\ntwo\n"), (b"more\n", None), (b"end\n", None)):
+            with own_write(log, line, appends=True), log.open("ab") as file:
+                file.write(line)
+            assert known == expected(log)
 
 
 def test_own_writes_are_no_changes(work: GitProject) -> None:
