@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cuggino.events import Usage
+from cuggino.events import Forecast, Usage
 from cuggino.report.model import Decision, ReportCommit, RoleSpent, RunReport, SlotsReport
+from cuggino.report.morning import Proof, proof_of
 from cuggino.report.night import NightItem, NightReport
 from cuggino.runs import windows_json
 
@@ -21,6 +22,7 @@ def _run(report: RunReport) -> dict[str, Any]:
     totals = report.totals
     return {
         **_identity(report),
+        "proof": _proof(proof_of(report)),
         "title": report.title,
         "item": report.item,
         "slot": report.slot or None,
@@ -33,6 +35,7 @@ def _run(report: RunReport) -> dict[str, Any]:
         "cost_estimated": totals.cost_estimated,
         "usage": _usage(totals.usage),
         "roles": [_role(role) for role in report.roles],
+        "forecast": _forecast(report.forecast),
         "windows": windows_json(report.windows),
         "plans": [
             {
@@ -93,12 +96,13 @@ def _night(night: NightReport) -> dict[str, Any]:
         "audit_cost_usd": _cost(night.audit_cost),
         "audit_cost_estimated": night.audit_estimated,
         "usage": _usage(night.usage),
+        "forecast": _forecast(night.watch.forecast),
         "commits": len(night.commits),
         "lines_added": lines[0] if lines else None,
         "lines_deleted": lines[1] if lines else None,
         "outcomes": {word: count for word, count, _ in night.counts},
         "decisions": [_decision(one) for one in night.decisions],
-        "items": [_item(one) for one in night.items],
+        "items": [_item(one, night.proof(one)) for one in night.items],
         "slots": _slots(night.slots) if night.slots else None,
     }
 
@@ -156,12 +160,13 @@ def _identity(report: RunReport) -> dict[str, Any]:
     }
 
 
-def _item(item: NightItem) -> dict[str, Any]:
+def _item(item: NightItem, proof: Proof | None) -> dict[str, Any]:
     return {
         "item": item.item.name,
         "title": item.title,
         "state": "approved" if item.item.state == "unchecked" else item.item.state,
         "checked": False if item.item.state == "unchecked" else None,
+        "proof": _proof(proof),
         "outcome": item.outcome[0],
         "reason": item.item.reason,
         "attempts": item.item.attempts,
@@ -177,6 +182,15 @@ def _item(item: NightItem) -> dict[str, Any]:
         "commits": [_commit(commit) for commit in item.commits],
         "runs": [run.run_id for run in item.runs],
     }
+
+
+def _proof(proof: Proof | None) -> dict[str, Any] | None:
+    """Return the check behind an approval, and whether it proves the work."""
+    return None if proof is None else {"proven": proof.tone == "good", "text": proof.text}
+
+
+def _forecast(forecast: Forecast | None) -> dict[str, Any] | None:
+    return None if forecast is None else forecast.model_dump(exclude={"item"})
 
 
 def _decision(one: Decision) -> dict[str, Any]:

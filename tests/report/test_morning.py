@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 
 from cuggino import events as ev
-from cuggino.report import RunReport, build_report, load_report, render_night, render_report
+from cuggino.report import (
+    RunReport,
+    build_report,
+    load_report,
+    render_night,
+    render_report,
+    report_json,
+)
 from cuggino.report.morning import compared, proof_of, unusual
 from cuggino.report.night import NightReport
 from cuggino.storage import Workspace
@@ -57,11 +64,15 @@ def test_proof(events: tuple[ev.Event, ...], checked: bool, text: str, tone: str
     assert proof is not None
     assert text in proof.text
     assert tone == proof.tone
+    told = {"proven": tone == "good", "text": proof.text}
+    assert told == report_json(approved(*events, checked=checked))["proof"]
 
 
 def test_no_proof_without_an_approval() -> None:
     """A run that was not approved proves nothing."""
-    assert proof_of(build_report(entries_of(CHECK, GREEN, ev.RunEnded(state="stalled")))) is None
+    report = build_report(entries_of(CHECK, GREEN, ev.RunEnded(state="stalled")))
+    assert proof_of(report) is None
+    assert report_json(report)["proof"] is None
 
 
 @each(
@@ -82,6 +93,16 @@ def test_forecast(given: dict[str, Any], text: str, tone: str) -> None:
     assert text in found.text
     assert tone == found.tone
     assert compared(None, seconds=1, **given) is None
+
+
+def test_forecast_in_json() -> None:
+    """A script gets the figures of the forecast."""
+    usual = ev.Forecast(loop="run", runs=3, duration=60, worst_duration=90, cost_usd=1.0)
+    found = report_json(build_report(entries_of(usual, ev.RunEnded(state="stalled"))))
+    assert (3, 60, 90, 1.0) == tuple(
+        found["forecast"][name] for name in ("runs", "duration", "worst_duration", "cost_usd")
+    )
+    assert report_json(approved())["forecast"] is None
 
 
 def test_unusual_events_are_counted() -> None:
