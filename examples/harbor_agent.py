@@ -7,7 +7,7 @@ known.
     pip wheel --no-deps -w dist .                    # in the clone of cuggino
     ANTHROPIC_API_KEY=... PYTHONPATH=examples harbor run \\
         --agent harbor_agent:Cuggino --model anthropic/claude-sonnet-4-5 \\
-        --ak wheel=dist/cuggino-0.2.0-py3-none-any.whl --path TASK
+        --ak wheel=dist/cuggino-0.3.0-py3-none-any.whl --path TASK
 
 In the container of each task it installs Claude Code, as Harbor's own agent does, and cuggino. The
 instruction of the task becomes the specification, and `cuggino run` works until its reviewer

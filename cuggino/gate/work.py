@@ -15,7 +15,7 @@ from reactivex import Observable, just
 
 from cuggino.domain import is_test_file
 from cuggino.errors import ProcessError
-from cuggino.files import storing
+from cuggino.files import is_own_output, storing
 from cuggino.git import (
     EXECUTABLE,
     IDENTITY,
@@ -354,8 +354,9 @@ class GitWork:
 
     def _is_ours(self, path: str, prefix: str, exclude: Sequence[str]) -> bool:
         own = path.removeprefix(prefix)
-        return path.startswith(prefix) and not any(
-            own == name or own.startswith(f"{name}/") for name in exclude
+        return path.startswith(prefix) and not (
+            any(own == name or own.startswith(f"{name}/") for name in exclude)
+            or is_own_output(self._cwd / own)
         )
 
     def _blobs(self, paths: Sequence[str]) -> Flow[dict[str, str]]:

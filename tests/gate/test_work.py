@@ -206,6 +206,22 @@ def test_what_does_not_count(work: GitWork, project: GitProject) -> None:
     assert ("dirty.txt", "report.xml") == again.missing
 
 
+@pytest.mark.parametrize("name", ["run.txt", "a.log"])
+def test_the_output_of_a_run_is_no_work(work: GitWork, project: GitProject, name: str) -> None:
+    """A file of the project that this process prints into belongs to no commit."""
+    start = state(work)
+    standard = os.dup(1)
+    try:
+        with (project.root / name).open("w") as log:
+            os.dup2(log.fileno(), 1)
+            os.write(1, b"a line\n")
+            found = run(work.standing(start, checked=None, exclude=EXCLUDE))
+    finally:
+        os.dup2(standard, 1)
+        os.close(standard)
+    assert Standing() == found
+
+
 @pytest.mark.parametrize("command", ["checkout --quiet --detach", "checkout --quiet -b other"])
 def test_back_on_the_branch(work: GitWork, project: GitProject, command: str) -> None:
     """An agent that left the branch is put back on it, with its work."""

@@ -1,4 +1,4 @@
-"""Workspaces of version 0.1.0 are listed, replayed, reported and resumed."""
+"""Workspaces of earlier versions are listed, replayed, reported and resumed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from cuggino.testing import no_leaks
 from cuggino_cli.main import main
 from tests.git_project import GitProject, isolate_git
 
-DATA = Path(__file__).parent.parent / "data" / "workspaces_0.1.0"
+DATA = Path(__file__).parent.parent / "data"
+VERSIONS = ("0.1.0", "0.2.0")
 LOOPS = ("run", "deliver", "loop")
 STATES = {
     "run-finished": ["approved"],
@@ -42,12 +43,14 @@ def nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
         yield
 
 
-def project_of(name: str, folder: Path) -> Path:
-    """Write the workspace into a new project on a branch."""
+def project_of(version: str, name: str, folder: Path) -> Path:
+    """Write the workspace of that version into a new project on a branch."""
     project = GitProject(folder / name)
     project.git("checkout", "--quiet", "-b", "bread")
     project.git("commit", "--quiet", "--allow-empty", "--message=Begin")
-    files = json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
+    files = json.loads(
+        (DATA / f"workspaces_{version}" / f"{name}.json").read_text(encoding="utf-8")
+    )
     # Otherwise the journals are removed when they are a month old.
     config = {**json.loads(files[".cuggino.json"]), "journalDays": 36_500}
     for path, text in {**files, ".cuggino.json": json.dumps(config)}.items():
@@ -72,11 +75,16 @@ def work_of(project: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", STATES)
+@pytest.mark.parametrize("version", VERSIONS)
 def test_read(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    version: str,
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Each run is listed with its state, replayed event by event and shown in a report."""
-    project = project_of(name, tmp_path)
+    project = project_of(version, name, tmp_path)
     monkeypatch.chdir(project)
     runtime = Runtime.live(cwd=project)
     runs = collect(runtime.runs())
@@ -94,10 +102,11 @@ def test_read(
 
 
 @pytest.mark.parametrize("kind", LOOPS)
-def test_resumed(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", VERSIONS)
+def test_resumed(version: str, kind: str, tmp_path: Path) -> None:
     """A killed run is resumed: no finished session is repeated, and its end is that of another."""
-    finished = project_of(f"{kind}-finished", tmp_path)
-    killed = project_of(f"{kind}-killed", tmp_path)
+    finished = project_of(version, f"{kind}-finished", tmp_path)
+    killed = project_of(version, f"{kind}-killed", tmp_path)
     runtime = Runtime.live(cwd=killed)
     resume: dict[str, Callable[[], Observable[Any]]] = {
         "run": runtime.resume,
@@ -128,9 +137,12 @@ def test_resumed(kind: str, tmp_path: Path) -> None:
     assert RunState.of(before.entries).totals.cost_usd == RunState.of(after.entries).totals.cost_usd
 
 
-def test_a_resumed_watch(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_resumed_watch(version: str, tmp_path: Path) -> None:
     """A new watch finishes the run of a killed one and archives its item."""
-    finished, killed = (project_of(f"watch-{how}", tmp_path) for how in ("finished", "killed"))
+    finished, killed = (
+        project_of(version, f"watch-{how}", tmp_path) for how in ("finished", "killed")
+    )
     watch: Observable[Any] = Runtime.live(cwd=killed).watch()
     events = collect(watch.pipe(ops.take_while(_is_before_the_end, inclusive=True)))
     assert "RunResumed" in [event.tag for event in events]
