@@ -49,7 +49,9 @@ import shlex
 import sys
 from collections.abc import Mapping
 from datetime import datetime
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeVar
+
+E = TypeVar("E", bound=Exception)
 
 AgentFailure = Literal[
     "aborted",
@@ -340,9 +342,14 @@ class LoopError(CugginoError):
         return self.cause.code if self.cause else self.exit_code
 
 
+def cause_of(error: E) -> E | CugginoError:
+    """Return the failure that ended a stage of a loop; any other error itself."""
+    return error.cause or error if isinstance(error, LoopError) else error
+
+
 def error_outcome(error: Exception) -> Literal["failed", "quota", "budget", "interrupted"]:
     """Return the outcome of a run that ended with this error."""
-    match error.cause if isinstance(error, LoopError) else error:
+    match cause_of(error):
         case QuotaExceeded():
             return "quota"
         case BudgetExceeded():

@@ -14,6 +14,7 @@ Nothing of cuggino is imported before one of them is used. `-p no:cuggino` disab
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -175,8 +176,6 @@ def cuggino_runtime(
     tmp_path: Path, cuggino_clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> MakeRuntime:
     """Make a `VirtualRuntime` in a project of its own, isolated from the machine's git settings."""
-    import os
-
     from cuggino.testing import VirtualRuntime
 
     for name in [name for name in os.environ if name.startswith("GIT_")]:

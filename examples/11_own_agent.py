@@ -15,14 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cuggino import LlmAgentEvent, SpawnOptions
-from cuggino.agents import (
-    Capabilities,
-    Dialect,
-    Ending,
-    Launch,
-    LineReader,
-    ProgramAgent,
-)
+from cuggino.agents import Capabilities, Dialect, Ending, Launch, LineReader, ProgramAgent
 from cuggino.errors import LlmSessionError
 from cuggino.events import AgentMessage, SystemMessage, ToolCall, ToolResult
 from cuggino.testing import (
@@ -41,7 +34,7 @@ from cuggino.testing import (
     try_agent,
 )
 
-SAID = {
+FAILURES = {
     "bad_key": "bad key",
     "no_connection": "no perch",
     "overload": "overloaded",
@@ -50,13 +43,13 @@ SAID = {
     "too_long": "the prompt is too long",
     "usage_limit": "You've hit your usage limit",
 }
-"""The words with which the parrot fails."""
+"""The message of each failure."""
 
 PROGRAM = Path(__file__).with_name("parrot.py")
 
 
 class ParrotReader(LineReader):
-    """The reader of one session's lines: `read` each, and say at the end why it failed."""
+    """The reader of one session: `read` is called with each line, `failure` at its end."""
 
     dialect = Dialect(
         words=((re.compile("bad key"), "auth"), (re.compile("no perch"), "connection")),
@@ -85,7 +78,7 @@ class ParrotReader(LineReader):
         return None
 
     def failure(self, ending: Ending) -> LlmSessionError | None:
-        """Return the error; the judge of refusals, which all agents share, finds its reason."""
+        """Return the error of the session, if any; the `dialect` finds its reason."""
         return ending.answered(self.answer) if self.has_ended else ending.without_result()
 
 
@@ -99,7 +92,7 @@ class Parrot(ProgramAgent):
     @property
     def capabilities(self) -> Capabilities:
         """Return what it supports."""
-        return Capabilities(note="says what it is told to say")
+        return Capabilities(note="repeats the lines of a file")
 
     def launch(self, options: SpawnOptions, stack: ExitStack) -> Launch:
         """Return how a session is started."""
@@ -114,15 +107,15 @@ class Parrot(ProgramAgent):
 
 @dataclass(frozen=True)
 class ParrotPlay:
-    """The agent and its input."""
+    """The agent, and the file in which its program records the input."""
 
     agent: Parrot
-    heard: Path
+    log: Path
 
     def requests(self) -> Sequence[ModelRequest]:
-        """Return the input that the program has noted."""
-        said = [json.loads(self.heard.read_text())] if self.heard.exists() else []
-        return [ModelRequest(system=each["system"], text=each["prompt"]) for each in said]
+        """Return the input that the program has recorded."""
+        inputs = [json.loads(self.log.read_text())] if self.log.exists() else []
+        return [ModelRequest(system=each["system"], text=each["prompt"]) for each in inputs]
 
     def usage(self) -> None:
         """Return None: the tokens of a parrot are not counted."""
@@ -139,9 +132,8 @@ class ParrotArena(PlayArena):
         acts = [act for turn in turns for act in acts_of(turn)]
         lines = "".join(json.dumps(self.line(act)) + "\n" for act in acts)
         (self.folder / "lines.jsonl").write_text(lines)
-        yield ParrotPlay(
-            Parrot(path="/nowhere/parrot" if fault else None), self.folder / "heard.json"
-        )
+        parrot = Parrot(path="/nowhere/parrot" if fault else None)
+        yield ParrotPlay(parrot, self.folder / "input.json")
 
     def line(self, act: object) -> dict[str, str]:
         """Return the instruction for one act; some a parrot cannot play."""
@@ -154,8 +146,8 @@ class ParrotArena(PlayArena):
                 return {"write": path, "text": text}
             case Fail("hang"):
                 return {"run": "sleep 600"}
-            case Fail(kind, None) if kind in SAID:
-                return {"fail": SAID[kind]}
+            case Fail(kind, None) if kind in FAILURES:
+                return {"fail": FAILURES[kind]}
             case _:
                 raise CannotPlay(f"a parrot has nothing for {act}")
 

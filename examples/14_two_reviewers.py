@@ -18,7 +18,7 @@ place = cuggino.Runtime.live(cwd=".", agent=agent).workplace(focus="the greeting
 
 
 def stricter(one: Event, other: Event) -> Event:
-    """Return the verdict that is no approval, if there is one."""
+    """Return the verdict that is not an approval, if there is one."""
     return other if isinstance(one, Approved) else one
 
 

@@ -14,25 +14,25 @@ def main() -> int:
     if "--version" in sys.argv:
         print("1.0.0")
         return 0
-    heard = sys.stdin.read()
+    given = sys.stdin.read()
     place = next(
         folder for folder in (Path.cwd(), Path.cwd().parent) if (folder / "lines.jsonl").exists()
     )
     lines = (place / "lines.jsonl").read_text().splitlines()  # before anything shows that it began
-    note = place / "heard.tmp"
-    note.write_text(heard)
-    note.rename(place / "heard.json")
-    tell({"awake": True})
+    log = place / "input.tmp"
+    log.write_text(given)
+    log.rename(place / "input.json")
+    emit({"awake": True})
     for number, line in enumerate(lines):
         act = json.loads(line)
         if "fail" in act:
             print(act["fail"], file=sys.stderr)
             return 3
-        tell({key: act[key] for key in ("say", "run", "write") if key in act} | {"id": str(number)})
+        emit({key: act[key] for key in ("say", "run", "write") if key in act} | {"id": str(number)})
         if "say" not in act:
-            output, ok = use(act) if "--act" in sys.argv else ("not without leave", False)
-            tell({"result": output, "of": str(number), "ok": ok})
-    tell({"end": "well"})
+            output, ok = use(act) if "--act" in sys.argv else ("not allowed", False)
+            emit({"result": output, "of": str(number), "ok": ok})
+    emit({"end": "well"})
     return 0
 
 
@@ -46,7 +46,7 @@ def use(act: dict[str, str]) -> tuple[str, bool]:
     return done.stdout, done.returncode == 0
 
 
-def tell(what: Mapping[str, object]) -> None:
+def emit(what: Mapping[str, object]) -> None:
     """Print a line and flush."""
     print(json.dumps(what), flush=True)
 

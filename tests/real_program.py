@@ -294,21 +294,21 @@ class RealProgram(ABC):
                 raise CannotPlay(f"the model server has no {kind} for this program")
 
     def hostile_settings(self) -> Sequence[Mapping[str, str]]:
-        """See `GuardArena`."""
+        """See `PlayArena`."""
         return ()
 
     def rewriting_hook(self, command: str) -> None:
-        """See `GuardArena`."""
+        """See `PlayArena`."""
         raise CannotPlay("users cannot add hooks to the program")
 
     def guard_faults(self, when: GuardFault) -> Sequence[str]:
-        """See `GuardArena`."""
+        """See `PlayArena`."""
         return ()
 
     def break_guard(
         self, when: GuardFault, fault: str
     ) -> AbstractContextManager[Callable[[], None]]:
-        """See `GuardArena`."""
+        """See `PlayArena`."""
         raise CannotPlay("the guard cannot be broken")
 
     def serve(self, script: Script) -> ModelServer:

@@ -148,7 +148,8 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
             "reactivex psutil pytest",
         ),
         "simulation": _room(
-            "errors events config gate preflight storage runs agents.base stages loops testing",
+            "errors events config domain gate preflight storage runs agents.base stages loops "
+            "testing",
             "pydantic reactivex",
         ),
         "pytest_plugin": _room("agents.base config testing", "pytest"),

@@ -133,7 +133,13 @@ from cuggino.domain.spending import (
 from cuggino.domain.tally import RunCommit, Tally
 from cuggino.domain.tasks import PlanTask, most_at_once, plan_tasks, task_order
 from cuggino.domain.termination import DeliverProgress, Terminate, decide_delivery
-from cuggino.domain.texts import cut_in_middle, size_text, without_escapes
+from cuggino.domain.texts import (
+    cut_at_end,
+    cut_in_middle,
+    duration_text,
+    size_text,
+    without_escapes,
+)
 from cuggino.domain.titles import item_name, task_titles, title_of, unticked_tasks, without_file
 from cuggino.domain.untrusted import (
     LONGEST_FOREIGN,
@@ -227,9 +233,11 @@ __all__ = [
     "cost_of",
     "cost_unknown",
     "count_tokens",
+    "cut_at_end",
     "cut_in_middle",
     "decide_delivery",
     "defused",
+    "duration_text",
     "failure_note",
     "fallback_reason",
     "files_named",

@@ -20,7 +20,7 @@ _PLAN = "\n\n---\n\n"
 
 
 class Decision(NamedTuple):
-    """What a person has decided, or that nobody has."""
+    """A person's decision, or its absence."""
 
     outcome: Literal["approved", "rejected", "expired"]
     text: str = ""
@@ -44,7 +44,7 @@ class Decision(NamedTuple):
 
     @classmethod
     def in_words(cls, text: str) -> Decision:
-        """Return the decision in a person's own words: all but a plain yes or no are reasons."""
+        """Return the decision that a person wrote: any text but a plain yes or no is a reason."""
         word = text.strip().rstrip(".!").lower()
         if word in _YES:
             return cls("approved")
@@ -77,7 +77,7 @@ def is_covered(kind: str, approved: Iterable[str]) -> bool:
 
 
 def approval_text(kind: str) -> str:
-    """Return what is to be approved, such as "the plan"."""
+    """Return the subject of an approval, such as "the plan"."""
     if kind.startswith(_SPEND):
         return f"spending more than {money(_sum_of(kind))}"
     return {"plan": "the plan", "landing": "the work before it lands"}.get(kind, kind)

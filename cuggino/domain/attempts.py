@@ -16,11 +16,11 @@ from cuggino.errors import (
     ConfigError,
     CugginoError,
     GuardNotLive,
-    LoopError,
     ProcessError,
     QuotaExceeded,
     StorageError,
     WorkNotCommitted,
+    cause_of,
 )
 
 _SIDE_BY_SIDE = re.compile(r"(?<=.)-attempt-\d+$")
@@ -110,7 +110,7 @@ class Attempts:
         self._failed[name], self._due[name] = count, due
 
     def wait(self, now: datetime) -> float:
-        """Pause all items until a person has acted, looking now and then; return the seconds."""
+        """Pause all items until the next check for a person's login; return the seconds."""
         self._quota_until = now + timedelta(seconds=_LOOK_AGAIN)
         return _LOOK_AGAIN
 
@@ -128,10 +128,6 @@ class Attempts:
         self._due.pop(name, None)
         self._stalled.pop(name, None)
         self._edited.pop(name, None)
-
-    def ready(self, names: list[str], now: datetime) -> list[str]:
-        """Return the items that are due, in the same order."""
-        return list(self.due(names, now))
 
     def due(self, names: Iterable[str], now: datetime) -> Iterator[str]:
         """Yield the items that are due, in the same order."""
@@ -153,13 +149,13 @@ class Attempts:
 
 def needs_login(error: CugginoError) -> bool:
     """Return whether a person has to log in: the login is missing, expired or refused."""
-    cause = error.cause if isinstance(error, LoopError) else error
+    cause = cause_of(error)
     return isinstance(cause, AgentFailed) and cause.reason == "auth"
 
 
 def is_full_disk(error: CugginoError) -> bool:
     """Return whether we, or a program, could not write a file because the disk is full."""
-    match error.cause if isinstance(error, LoopError) else error:
+    match cause_of(error):
         case StorageError(__cause__=OSError(errno=number)):
             return number in _NO_ROOM
         case ProcessError(message=message):
@@ -174,7 +170,7 @@ def hits_every_item(error: CugginoError) -> bool:
     The usage limit is reached, the login, the agent or a usable prompt is missing, the guard does
     not work, git cannot commit, or the disk is full.
     """
-    cause = error.cause if isinstance(error, LoopError) else error
+    cause = cause_of(error)
     if is_full_disk(error):
         return True
     if isinstance(cause, AgentFailed):

@@ -18,9 +18,9 @@ def options_of(text: str) -> tuple[str, ...]:
     lists = [list(group) for is_item, group in groupby(lines, bool) if is_item]
     if not lists:
         return ()
-    options = tuple(_plain(found["text"]) for found in lists[-1] if found)
+    options = tuple(dict.fromkeys(_plain(found["text"]) for found in lists[-1] if found))
     is_choice = 2 <= len(options) <= MOST and max(map(len, options)) <= _LONGEST
-    return tuple(dict.fromkeys(options)) if is_choice else ()
+    return options if is_choice else ()
 
 
 def without_options(text: str) -> str:

@@ -143,7 +143,7 @@ def parse_due(text: str) -> Due | None:
     does not begin with a date, such as the name of an item.
 
     Raises:
-        ValueError: there is no such time, or the zone is unknown.
+        ValueError: the time does not exist, or the zone is unknown.
     """
     found = _DAY.fullmatch(text.strip())
     if found is None:

@@ -135,19 +135,17 @@ def perform_tool(
 
 
 def _create(given: Mapping[str, object], before: Performed) -> Performed:
-    raw = given.get("deliverables")
-    shape = "a list of objects with id, description and acceptanceCriteria"
-    if raw is not None and not isinstance(raw, list):
+    raw = given.get("deliverables") or []
+    if not isinstance(raw, list) or not all(isinstance(item, dict) for item in raw):
+        shape = "a list of objects with id, description and acceptanceCriteria"
         raise _invalid(f'"deliverables" must be {shape}')
     if not raw:
         raise _invalid("At least one deliverable is required")
-    if not all(isinstance(item, dict) for item in raw):
-        raise _invalid(f'"deliverables" must be {shape}')
     seen: set[str] = set()
-    for said in (item.get("id") for item in raw):
-        if isinstance(said, str) and said in seen:
-            raise _Refused("DUPLICATE_ID", f'Duplicate ID "{said}" in batch')
-        seen |= {said} if isinstance(said, str) else set()
+    for name in (item["id"] for item in raw if isinstance(item.get("id"), str)):
+        if name in seen:
+            raise _Refused("DUPLICATE_ID", f'Duplicate ID "{name}" in batch')
+        seen.add(name)
     new = [_new(item, before.deliverables) for item in raw]
     return before._replace(
         result=ToolAnswer(True, f"Created {len(new)} deliverable(s) successfully"),
@@ -158,16 +156,13 @@ def _create(given: Mapping[str, object], before: Performed) -> Performed:
 def _new(raw: Mapping[str, object], existing: Deliverables) -> Deliverable:
     deliverable_id = _text(raw, "id", "Deliverable ID")
     description = _text(raw, "description", "Deliverable description")
-    criteria = raw.get("acceptanceCriteria")
-    if criteria is not None and not isinstance(criteria, list):
+    criteria = raw.get("acceptanceCriteria") or []
+    if not isinstance(criteria, list) or not all(isinstance(one, str) for one in criteria):
         raise _invalid('"acceptanceCriteria" must be a list of texts')
     if not criteria:
         raise _invalid("At least one acceptance criterion is required")
-    for criterion in criteria:
-        if not isinstance(criterion, str):
-            raise _invalid('"acceptanceCriteria" must be a list of texts')
-        if not criterion.strip():
-            raise _invalid("Acceptance criteria cannot be empty")
+    if not all(one.strip() for one in criteria):
+        raise _invalid("Acceptance criteria cannot be empty")
     if existing.get(deliverable_id) is not None:
         raise _Refused("DUPLICATE_ID", f'Deliverable with ID "{deliverable_id}" already exists')
     return Deliverable(
@@ -279,5 +274,5 @@ def _status(value: object) -> DeliverableStatus:
     for status in DELIVERABLE_STATUSES:
         if value == status:
             return status
-    said = value if isinstance(value, str) else json.dumps(value)
-    raise _invalid(f'Invalid status "{said}". Must be pending, passed, or blocked')
+    given = value if isinstance(value, str) else json.dumps(value)
+    raise _invalid(f'Invalid status "{given}". Must be pending, passed, or blocked')

@@ -139,13 +139,10 @@ class Roster(Generic[A]):
         """Return the usage limit that is lifted first, or None if an agent is available."""
         if self.available(agents, now) is not None:
             return None
-        cooldowns = [
-            cooldown for agent in agents if (cooldown := self.cooldown_of(agent, now)) is not None
-        ]
-        limits = [cooldown for cooldown in cooldowns if cooldown.is_quota]
+        limits = [self._cooldowns[agent] for agent in agents if self._cooldowns[agent].is_quota]
         return min(limits, key=lambda cooldown: cooldown.until, default=None)
 
-    def left_over(
+    def final_error(
         self, names: Mapping[A, str], failed: A, error: Exception, now: datetime
     ) -> Exception:
         """Return the error that ends a session without an available agent.
@@ -160,10 +157,7 @@ class Roster(Generic[A]):
         limit = self.limit(tuple(cooldowns), now)
         if limit is None:
             return error
-        messages = {
-            failed: str(error),
-            **{agent: cooldown.message for agent, cooldown in cooldowns.items()},
-        }
+        messages = {failed: str(error)} | {one: each.message for one, each in cooldowns.items()}
         words = "; ".join(f"{name}: {messages[agent]}" for agent, name in names.items())
         left = QuotaExceeded(f"no agent is available ({words})", resets_at=limit.resets_at)
         left.__cause__ = error

@@ -1,10 +1,12 @@
-"""The findings of a review: what it asks for, where, and whether a specification demands it."""
+"""The findings of a review: requested changes, their places, and the clauses that demand them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+
+from cuggino.domain.texts import cut_at_end
 
 MAX_FINDINGS = 200
 """The most findings parsed per review; more would not change the result."""
@@ -36,8 +38,8 @@ class Finding:
     def title(self) -> str:
         """The first line as plain text of at most 100 characters, without id and label."""
         first = _LABEL.sub("", self.text.strip(), count=1).partition("\n")[0]
-        plain = " ".join(re.sub(r"[*_`#]+|^\W{0,3}\d{1,3}[.):]\s", "", first).split())
-        return f"{plain[:99].rstrip()}…" if len(plain) > 100 else plain
+        plain = re.sub(r"[*_`#]+|^\W{0,3}\d{1,3}[.):]\s", "", first)
+        return cut_at_end(" ".join(plain.split()), 100)
 
     @property
     def clause(self) -> str:
@@ -46,7 +48,7 @@ class Finding:
 
     @property
     def reason(self) -> str:
-        """Why it has to be done, after `Reason:`; "" without one."""
+        """The reason for it, after `Reason:`; "" without one."""
         found = _REASON.search(self.what)
         return found[1] if found else ""
 

@@ -65,7 +65,7 @@ def attempts_of(text: str) -> int | None:
     """Return the number under `attempts`, None without the key.
 
     Raises:
-        ValueError: it is no number from 1 to 8.
+        ValueError: it is not a number from 1 to 8.
     """
     found = _under("attempts", text)
     if not found:
@@ -104,7 +104,7 @@ def with_held(text: str, reason: str) -> str:
         return f"---\n{held}---\n{text}" if held else text
     if not held and not has_key:
         return body
-    begin = text.index("\n") + 1 if "\n" in text else text.index("\r") + 1
+    begin = len(text.splitlines(keepends=True)[0])
     return text[:begin] + kept + held + text[begin + len(front) :]
 
 

@@ -77,15 +77,15 @@ class CommandRun:
             complete=self.succeeded,
             build_succeeds=self.succeeded and self.check == "build",
             tests_pass=self.succeeded and self.check == "tests",
-            issues=() if self.succeeded else (self.told,),
+            issues=() if self.succeeded else (self.text,),
         )
 
     @property
-    def told(self) -> str:
-        """Return a description with the end of the output of a failed command."""
-        told = f"`{self.command}` exited with {self.exit_code}"
+    def text(self) -> str:
+        """Return the command and its exit code, with the end of the output if it failed."""
+        text = f"`{self.command}` exited with {self.exit_code}"
         end = self.output.strip()[-_LONGEST_OUTPUT:].strip()
-        return told if self.succeeded or not end else f"{told}:\n{end}"
+        return text if self.succeeded or not end else f"{text}:\n{end}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,9 +106,9 @@ class JobFacts:
         return None if result.complete else result
 
     @property
-    def told(self) -> str:
+    def as_list(self) -> str:
         """Return the facts as a list for the verifying agent."""
-        lines = [run.told for run in self.runs]
+        lines = [run.text for run in self.runs]
         lines += commit_issues(self.commits)
         return _listed(lines) or "- nothing\n"
 

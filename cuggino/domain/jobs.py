@@ -126,7 +126,7 @@ class Jobs:
         """Return the jobs with this status for that one; the same object if nothing changes.
 
         Raises:
-            KeyError: there is no such job.
+            KeyError: the job does not exist.
         """
         return self._changed(
             job_id, lambda job: job if job.status == status else job.with_status(status)
@@ -136,7 +136,7 @@ class Jobs:
         """Return the jobs with the text appended to that one, as `Job.noted` does.
 
         Raises:
-            KeyError: there is no such job.
+            KeyError: the job does not exist.
         """
         return self._changed(job_id, lambda job: job.noted(text))
 

@@ -75,8 +75,7 @@ class LandingQueue:
         return replace(self, waiting=(*others[:place], name, *others[place:]))
 
     def begin(self, name: str) -> LandingQueue:
-        waiting = tuple(one for one in self.waiting if one != name)
-        return replace(self, waiting=waiting, landing=name)
+        return replace(self._without(name), landing=name)
 
     def interrupted(self) -> LandingQueue:
         """Put the candidate of an interrupted landing back into the queue, before all others."""
@@ -108,10 +107,8 @@ class LandingQueue:
                 return self._without(name)
             case WatchSentBack(filename=name):
                 return self.send_back(name)
-            case WatchLanded(filename=name):
-                return self.forget(name)
-            case WatchItemCompleted(filename=name) | WatchItemParked(filename=name):
-                return self.forget(name)
+            case WatchLanded() | WatchItemCompleted() | WatchItemParked():
+                return self.forget(event.filename)
             case _:
                 return self
 

@@ -98,7 +98,7 @@ def load_prices() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Pricing:
-    """How the cost of tokens is estimated where an agent reports no dollars."""
+    """The estimate of the cost of tokens where an agent reports no dollars."""
 
     price_as: str | None = None
     """The model that prices unknown ones: its input price, and `TOKEN_WEIGHTS`."""
@@ -116,7 +116,7 @@ class Pricing:
             )
 
     def rates(self, model: str | None) -> Rates | None:
-        """Return the US dollars per token; None if nobody knows the price."""
+        """Return the US dollars per token; None if the price is unknown."""
         known = rates_of(model) if model else None
         if known is not None or self.price_as is None:
             return known
@@ -124,6 +124,6 @@ class Pricing:
         return None if base is None else Rates(*(base.input * weight for weight in TOKEN_WEIGHTS))
 
     def cost(self, usage: Usage, model: str | None) -> float | None:
-        """Return the estimated US dollars of these tokens; None if nobody knows the price."""
+        """Return the estimated US dollars of these tokens; None if the price is unknown."""
         rates = self.rates(model)
         return None if rates is None else rates.of(usage)

@@ -15,8 +15,6 @@ _TEST_FOLDERS = frozenset({"__tests__", "e2e", "spec", "test", "tests"})
 _TEST_FILE = re.compile(
     r"(test_.+|.+_test|.+[.-](test|spec)|.+_spec|.*[a-z0-9]Tests?|conftest)\.\w+$"
 )
-
-
 _CACHES = (
     *("__pycache__", "*.py[co]", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"),
     *("*.egg-info", ".coverage", ".cache", ".gradle", ".DS_Store"),
@@ -46,11 +44,9 @@ def path_changes(before: PathState, after: PathState) -> tuple[PathChange, ...]:
 
 def is_test_file(path: str) -> bool:
     """Return whether a path looks like a test, by the usual names of folders and files."""
-    parts = PurePosixPath(path).parts
-    return (
-        not _TEST_FOLDERS.isdisjoint(parts[:-1])
-        or _TEST_FILE.match(PurePosixPath(path).name) is not None
-    )
+    place = PurePosixPath(path)
+    is_among_tests = not _TEST_FOLDERS.isdisjoint(place.parts[:-1])
+    return is_among_tests or _TEST_FILE.match(place.name) is not None
 
 
 def is_cache(path: str) -> bool:

@@ -90,7 +90,7 @@ _GOES_ON = re.compile(
     r"|and\s(?:you|your|it|will|resets?|need|must|can)\b)",
     re.IGNORECASE,
 )
-"""What follows the limit, unless something else is said about it."""
+"""Words that follow a limit, unless the sentence is about something else."""
 _NOT_YET = re.compile(
     r"\b(?:if|when|whenever|before|once|unless|until|after|haven't|hasn't|hadn't|not|never|"
     r"nearly|almost|about to|close to|avoid|may|might|could|would|will)"
@@ -203,31 +203,32 @@ def is_quota_text(text: str) -> bool:
     transient. `text` is the program's own result or error text, never tool output or a model's
     prose; a successful result longer than a few lines is prose (AUT-076).
     """
-    said = " ".join(_plain(text).split())
+    plain = " ".join(_plain(text).split())
     return any(
-        not _NOT_YET.search(said[max(0, met.start() - 50) : met.start()])
-        for met in _MET.finditer(said)
+        not _NOT_YET.search(plain[max(0, met.start() - 50) : met.start()])
+        for met in _MET.finditer(plain)
     )
 
 
 def is_limit_answer(text: str) -> bool:
     """Return whether a short answer consists of a limit that was met (AUT-024, AUT-076).
 
-    It begins with the limit, of usage or of a rate, and is not a sentence about one: the model
-    speaks of itself or of its work, marks its answer, and says what becomes of a limit.
+    It begins with the limit, of usage or of a rate. A model's sentence about a limit does not
+    count: it mentions the model or its work, has a marker, or goes on after the limit.
     """
     if len(text) > _ANSWER or _WORK.search(text):
         return False
-    said = _EMPHASIS.sub("", _plain(" ".join(text.split()))).strip()
+    plain = _EMPHASIS.sub("", _plain(" ".join(text.split()))).strip()
     found = min(
-        filter(None, (kind.search(said) for kind in (_MET, _MET_RATE))),
+        filter(None, (kind.search(plain) for kind in (_MET, _MET_RATE))),
         key=lambda met: met.start(),
         default=None,
     )
     if found is None or found.start() > _BEGINNING:
         return False  # after `Sorry, you've` or `Claude AI`
     return (
-        not _NOT_YET.search(said[: found.start()]) and _GOES_ON.match(said, found.end()) is not None
+        not _NOT_YET.search(plain[: found.start()])
+        and _GOES_ON.match(plain, found.end()) is not None
     )
 
 
@@ -252,9 +253,9 @@ def parse_reset(text: str, *, now: datetime, zone: tzinfo) -> datetime | None:
         return epoch if epoch - now <= _FARTHEST else None
     for cue in _CUE.finditer(plain):
         try:
-            said = plain[cue.end() : cue.end() + _WINDOW]
+            after = plain[cue.end() : cue.end() + _WINDOW]
             is_left = _LEFT.search(plain[max(0, cue.start() - 40) : cue.start()]) is not None
-            reset = _after_cue(cue, said, now, zone, is_left=is_left)
+            reset = _after_cue(cue, after, now, zone, is_left=is_left)
         except (ValueError, OverflowError):
             continue
         if reset is not None and reset - now <= _FARTHEST:
@@ -275,46 +276,46 @@ def _epoch(digits: str) -> datetime:
 
 
 def _after_cue(
-    cue: re.Match[str], said: str, now: datetime, zone: tzinfo, *, is_left: bool
+    cue: re.Match[str], text: str, now: datetime, zone: tzinfo, *, is_left: bool
 ) -> datetime | None:
-    """Return the time that is said after a cue; `is_left` if it is the time until then."""
-    start = _end(_GAP.match(said))
-    gap = f"{cue[0]} {said[:start]}"
-    if cue["seconds"] and (number := _BARE_SECONDS.match(said, start)):
+    """Return the time in the text after a cue; `is_left` if it is the time until then."""
+    start = _end(_GAP.match(text))
+    gap = f"{cue[0]} {text[:start]}"
+    if cue["seconds"] and (number := _BARE_SECONDS.match(text, start)):
         return now + timedelta(seconds=float(number[1]))
-    if (is_left or _IN.search(gap)) and (clock := _CLOCK.match(said, start)):
+    if (is_left or _IN.search(gap)) and (clock := _CLOCK.match(text, start)):
         hours, minutes, seconds = (int(part or 0) for part in clock.groups())
         return now + timedelta(hours=hours, minutes=minutes, seconds=seconds)
-    span = _span(said, start) if not _AT.search(gap) or _part(said, start, {}) is None else None
+    span = _span(text, start) if not _AT.search(gap) or _part(text, start, {}) is None else None
     if span is not None:
         return now + span
     found: dict[str, str] = {}
-    while part := _part(said, start, found):
+    while part := _part(text, start, found):
         if epoch := part.get("epoch"):
             return _epoch(epoch) if not found else None
         found |= {name: value for name, value in part.items() if name != "end"}
-        start = _end(_GAP.match(said, int(part["end"])))
-    return _resolve(_Said.of(found, now, zone), now)
+        start = _end(_GAP.match(text, int(part["end"])))
+    return _resolve(_ResetTime.of(found, now, zone), now)
 
 
-def _span(said: str, start: int) -> timedelta | None:
+def _span(text: str, start: int) -> timedelta | None:
     seconds, end = 0.0, start
-    while unit := _UNIT.match(said, end):
+    while unit := _UNIT.match(text, end):
         number = " ".join(unit["number"].lower().split())
         count = _NUMBERS[number] if number in _NUMBERS else float(number)
         name = unit["unit"].lower()
         size = _SECONDS["ms" if name.startswith(("ms", "milli")) else name[0]]
         seconds += (count + 0.5 * bool(unit["more"] or unit["half"])) * size
         end = unit.end()
-        if name == "h" and (minutes := _MINUTES.match(said, end)):
+        if name == "h" and (minutes := _MINUTES.match(text, end)):
             return timedelta(seconds=seconds, minutes=int(minutes[0]))
     return timedelta(seconds=seconds) if end > start else None
 
 
-def _part(said: str, start: int, found: dict[str, str]) -> dict[str, str] | None:
+def _part(text: str, start: int, found: dict[str, str]) -> dict[str, str] | None:
     """Return the part at this position, unless one of its kind was found before."""
     for kind in _PARTS:
-        if match := kind.match(said, start):
+        if match := kind.match(text, start):
             part = {name: value for name, value in match.groupdict().items() if value}
             if found.keys() & part.keys():
                 return None
@@ -326,7 +327,7 @@ def _end(match: re.Match[str] | None) -> int:
     return match.end() if match else 0
 
 
-class _Said(NamedTuple):
+class _ResetTime(NamedTuple):
     """The parsed parts of a reset's time."""
 
     zone: tzinfo
@@ -336,7 +337,7 @@ class _Said(NamedTuple):
     found: dict[str, str]
 
     @classmethod
-    def of(cls, found: dict[str, str], now: datetime, local: tzinfo) -> _Said:
+    def of(cls, found: dict[str, str], now: datetime, local: tzinfo) -> _ResetTime:
         zone = find_zone(found["zone"], now=now, local=local) if "zone" in found else local
         if zone is None:
             raise ValueError(found["zone"])
@@ -387,12 +388,12 @@ def _time(found: dict[str, str]) -> time | None:
     return time(hour, int(found.get("minute", 0)), int(found.get("second", 0)))
 
 
-def _resolve(said: _Said, now: datetime) -> datetime | None:
+def _resolve(reset: _ResetTime, now: datetime) -> datetime | None:
     past: datetime | None = None
-    for day in said.days():
-        if said.at is None and day == said.today:
+    for day in reset.days():
+        if reset.at is None and day == reset.today:
             return None
-        for instant in _instants(datetime.combine(day, said.at or time()), said.zone):
+        for instant in _instants(datetime.combine(day, reset.at or time()), reset.zone):
             if instant > now:
                 return instant
             past = instant

@@ -1,4 +1,4 @@
-"""Planning with usage windows: what is known of them, and when nothing new may start."""
+"""Planning with usage windows: the known ones, and when no new session may start."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class QuotaWindows:
         """Remember the report of an agent; return it if it changes what was known, else None.
 
         Changes below one percent are remembered, but do not count. The first report of a window
-        that is nearly used up says so.
+        that is nearly used up is marked `nearly`.
         """
         key = (report.agent, report.window)
         before, self._known[key] = self._known.get(key), report
@@ -55,16 +55,16 @@ class QuotaWindows:
     def reached(self, agent: str, share: float, now: datetime) -> QuotaUsed | None:
         """Return the window of this agent that is used up to the share, and is reset last.
 
-        A window whose reset is unknown is none of them, as nobody could wait for it.
+        A window whose reset is unknown does not count: there is no time to wait for.
         """
-        found = [
-            (window.resets_at, window)
+        found = (
+            window
             for window in self.at(now)
             if window.agent == agent
             and window.resets_at is not None
             and window.used >= share - _ROUNDING
-        ]
-        return max(found, key=lambda one: one[0])[1] if found else None
+        )
+        return max(found, key=_age, default=None)
 
 
 def _is_same(one: QuotaUsed, other: QuotaUsed) -> bool:
@@ -91,7 +91,7 @@ def with_window(known: Iterable[QuotaUsed], report: QuotaUsed) -> tuple[QuotaUse
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaPlan:
-    """How much of the usage windows agents may use."""
+    """The part of the usage windows that agents may use."""
 
     reserve: float = 0.0
     """The share of each window that is left to the person, from 0 to below 1."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from types import MappingProxyType
 
 from cuggino.domain.clock import Due
@@ -66,7 +68,7 @@ def ready_order(
             verb = "is" if len(unknown) == 1 else "are"
             named = " and ".join(unknown)
             reasons.setdefault(name, f"comes after {named}, which {verb} not in the backlog")
-    reasons |= _circles({name: at for name, at in before.items() if name not in reasons})
+    reasons |= _cycles({name: at for name, at in before.items() if name not in reasons})
     reasons |= _held_by(before, {**held, **reasons})
     return ReadyOrder(
         ready=tuple(
@@ -95,7 +97,7 @@ class _Names:
         return [name] if name in self._names else self._by_stem.get(name, [])
 
 
-def _circles(before: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+def _cycles(before: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
     """Return the items that come after themselves, each with its cycle.
 
     Of cycles that share an item, one is reported; the items of the others come after that one.
@@ -104,39 +106,30 @@ def _circles(before: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
     left = _unsorted(before)
     walked: set[str] = set()
     for start in left:
-        way: dict[str, int] = {}
+        path: dict[str, int] = {}
         name = start
         while name not in walked:
             walked.add(name)
-            way[name] = len(way)
+            path[name] = len(path)
             name = next(one for one in before[name] if one in left)
-        if name in way:  # the way has come back to itself
-            circle = list(way)[way[name] :]
-            for place, one in enumerate(circle):
-                found[one] = (
-                    f"comes after itself: {_shown([*circle[place:], *circle[:place], one])}"
-                )
+        if name in path:  # the path has come back to itself
+            cycle = list(path)[path[name] :]
+            for place, one in enumerate(cycle):
+                found[one] = f"comes after itself: {_shown([*cycle[place:], *cycle[:place], one])}"
     return found
 
 
 def _unsorted(before: Mapping[str, tuple[str, ...]]) -> dict[str, None]:
     """Return the items that come after a cycle, or are part of one, in order."""
-    following: dict[str, list[str]] = {}
-    missing = dict.fromkeys(before, 0)
-    for name, predecessors in before.items():
-        for one in predecessors:
-            if one in before:
-                following.setdefault(one, []).append(name)
-                missing[name] += 1
-    free = [name for name, count in missing.items() if count == 0]
-    while free:
-        name = free.pop()
-        del missing[name]
-        for one in following.get(name, ()):
-            missing[one] -= 1
-            if missing[one] == 0:
-                free.append(one)
-    return dict.fromkeys(missing)
+    sorter = TopologicalSorter(before)
+    with suppress(CycleError):  # it still sorts what no cycle blocks
+        sorter.prepare()
+    left = dict.fromkeys(before)
+    while ready := sorter.get_ready():
+        for name in ready:
+            left.pop(name, None)
+        sorter.done(*ready)
+    return left
 
 
 def _held_by(before: Mapping[str, tuple[str, ...]], held: Mapping[str, str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The ledger of a run's findings: what is open, what blocks, and reviews that repeat themselves."""
+"""The ledger of a run's findings: open ones, blocking ones, and reviews that repeat themselves."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class LedgerEntry:
 
 
 class Judgment(NamedTuple):
-    """What a review asks for."""
+    """The findings of a review that block, and its improvements."""
 
     blocking: tuple[LedgerEntry, ...]
     improvements: tuple[LedgerEntry, ...]
@@ -170,7 +170,7 @@ class ReviewLedger:
 
     @property
     def judgment(self) -> Judgment:
-        """What the latest review asks for."""
+        """The judgment of the latest review."""
         latest = [entry for entry in self.entries if entry.last == self.reviews]
         improvements = tuple(entry for entry in latest if entry.state == "kept")
         return Judgment(self.open, improvements, _FAILURE.search(self._beside) is not None)
@@ -314,13 +314,13 @@ def _counts(text: str) -> tuple[int, ...]:
 
 def _beside(findings: Iterable[Finding], review: str) -> str:
     """Return the lines of the review that belong to no finding."""
-    told = "\n".join(finding.what for finding in findings)
+    texts = "\n".join(finding.what for finding in findings)
     # Whole lines are found faster than parts of megabytes of text.
-    whole_lines = {_without_bullet(line) for line in told.split("\n")}
+    whole_lines = {_without_bullet(line) for line in texts.split("\n")}
     beside: list[str] = []
     size = 0
     for line in map(_without_bullet, prose_lines(review)):
-        if line.startswith("|") or line in whole_lines or line in told:
+        if line.startswith("|") or line in whole_lines or line in texts:
             continue
         beside.append(line)
         size += len(line) + 1

@@ -84,7 +84,7 @@ class Spending:
     settled_usage: Usage | None = None
     settled_sessions: int = 0
     settled_partial: bool = False
-    """True if one of these had tokens and nobody knows their price."""
+    """True if one of these had tokens whose price is unknown."""
     running: UsageUpdate | None = None
     """The last update of the running session; None before its first."""
     of_items: tuple[UsageUpdate, ...] = ()
@@ -107,7 +107,7 @@ class Spending:
 
     @property
     def cost_partial(self) -> bool:
-        """True if some of the tokens are not in the dollars, as nobody knows their price."""
+        """True if some of the tokens are not in the dollars, as their price is unknown."""
         return self.settled_partial or any(one.cost_usd is None for one in self._running)
 
     @property
@@ -210,12 +210,7 @@ class Spending:
         if self.running is None:
             return False
         was, now = self.running.usage, update.usage
-        if (
-            now.output_tokens < was.output_tokens
-            or now.input_tokens < was.input_tokens
-            or now.cache_read_tokens < was.cache_read_tokens
-            or now.cache_creation_tokens < was.cache_creation_tokens
-        ):
+        if any(count < getattr(was, name) for name, count in now):
             return True
         if self.running.cost_estimated or update.cost_estimated:
             return False  # an estimate falls with a cheaper model
@@ -307,7 +302,7 @@ def budget_exceeded(level: BudgetLevel) -> BudgetExceeded:
 
 
 def budget_unenforceable(unknown: CostUnknown, limit: float) -> BudgetExceeded:
-    """Return the error for a budget in dollars that a session of unknown cost escapes."""
+    """Return the error for a budget in dollars that cannot limit a session of unknown cost."""
     hint = PRICE_HINT
     if unknown.reports == "nothing":
         hint = "use another agent, or limit the run with `--max-duration` instead of `--budget`"

@@ -135,9 +135,11 @@ class Tally:
 
     def _count(self, event: Event, stage: str | None) -> Tally:
         match event:
-            case IterationStart(iteration=number) | DeliverSessionStarted(session=number):
-                tally = self._with_round(event, number)
-            case PlanBuildPhaseStarted(iteration=number):
+            case (
+                IterationStart(iteration=number)
+                | DeliverSessionStarted(session=number)
+                | PlanBuildPhaseStarted(iteration=number)
+            ):
                 tally = self._with_round(event, number)
             case Progress() | Done() if stage is None or event.item is not None:
                 # The run of an item has a journal of its own, and is not repeated with the stage.

@@ -66,8 +66,8 @@ def task_order(tasks: Sequence[PlanTask]) -> Mapping[int, tuple[int, ...]]:
     """Return the tasks that have to land before each task, by number.
 
     Those that its `after` names, and the tasks before it in the plan that name one of its files:
-    two hands on one file would only conflict. A plan in which no task says anything is a list, and
-    so is one whose tasks come after themselves.
+    two hands on one file would only conflict. A plan without any such line is a list, and so is one
+    whose tasks come after themselves.
     """
     chain = {task.number: (task.number - 1,) if task.number > 1 else () for task in tasks}
     if all(task.after is None and not task.files for task in tasks):

@@ -1,4 +1,4 @@
-"""Texts of programs in a form for people: without terminal sequences, shortened, with sizes."""
+"""Texts for people: without terminal sequences, shortened; sizes and durations in words."""
 
 from __future__ import annotations
 
@@ -30,6 +30,18 @@ def size_text(size: float) -> str:
     while round(size) >= _STEP and step < len(_UNITS) - 1:
         size, step = size / _STEP, step + 1
     return f"{size:.1f} {_UNITS[step]}" if step >= _WITH_TENTHS else f"{size:.0f} {_UNITS[step]}"
+
+
+def duration_text(seconds: float) -> str:
+    """Return a duration for a sentence, such as `90 s`, `15 min` or `2 h`."""
+    if seconds < 120:
+        return f"{seconds:.3g} s"
+    return f"{seconds / 60:.3g} min" if seconds < 7200 else f"{seconds / 3600:.3g} h"
+
+
+def cut_at_end(text: str, most: int) -> str:
+    """Return the text; if it has more than `most` characters, its beginning and an ellipsis."""
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
 
 def cut_in_middle(text: str, most: int) -> str:

@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from cuggino.domain.front_matter import split_front_matter
+from cuggino.domain.texts import cut_at_end
 
 _FILE = re.compile(r"The file `[^`\n]*`, (?:with this content|which says):\s*\n")
 _HEADING = re.compile(r"(?m)^ {0,3}#{1,6}[ \t]+(\S.*?)[ \t]*#*[ \t]*$")
@@ -34,8 +35,7 @@ def title_of(text: str) -> str:
     _, body = split_front_matter(without_file(text))
     heading = _HEADING.search(body)
     found = heading[1] if heading else next((x for x in body.splitlines() if x.strip()), "")
-    title = " ".join(found.split())
-    return title if len(title) <= _LONGEST else f"{title[: _LONGEST - 1]}…"
+    return cut_at_end(" ".join(found.split()), _LONGEST)
 
 
 def without_file(focus: str) -> str:

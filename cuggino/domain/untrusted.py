@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from cuggino.domain.texts import cut_at_end
+
 LONGEST_FOREIGN = 64 * 1024
 """Maximum bytes of a foreign text that an agent sees."""
 
@@ -106,13 +108,10 @@ def defused(text: str) -> str:
 
 def safe_title(text: str) -> str:
     """Return an untrusted title for commits and pull requests: one line, cleaned and defused."""
-    title = " ".join(defused(cleaned(text)).split())
-    return title if len(title) <= _LONGEST_TITLE else f"{title[: _LONGEST_TITLE - 1]}…"
+    return cut_at_end(" ".join(defused(cleaned(text)).split()), _LONGEST_TITLE)
 
 
 def _without_unseen(text: str) -> str:
-    return text if text.isascii() and text.isprintable() else _UNSEEN.sub("", _unix(text))
-
-
-def _unix(text: str) -> str:
-    return _LINE_ENDS.sub("\n", text)
+    if text.isascii() and text.isprintable():
+        return text
+    return _UNSEEN.sub("", _LINE_ENDS.sub("\n", text))

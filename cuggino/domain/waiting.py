@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import assert_never
 
 from cuggino.domain.approvals import approval_text
+from cuggino.domain.texts import cut_at_end, duration_text
 from cuggino.events import (
     At,
     CiDone,
@@ -28,12 +29,12 @@ _LONGEST = 200
 
 
 def parse_waiting(content: str, *, now: datetime, longest: float) -> Until:
-    """Return what the content of a `<WAITING>` marker names in its first line.
+    """Return the condition that the first line of a `<WAITING>` marker names.
 
     `longest` is the limit in seconds that each such wait gets.
 
     Raises:
-        ValueError: it names nothing that can be awaited; the message tells the agent what to write.
+        ValueError: it cannot be awaited; the message is advice for the agent.
     """
     first, _, rest = content.strip().partition("\n")
     source, _, target = first.strip().strip("`").partition(" ")
@@ -57,26 +58,25 @@ def parse_waiting(content: str, *, now: datetime, longest: float) -> Until:
                 raise ValueError("`person` needs the question, in the same line or below it")
             return PersonAnswers(question=question, within=longest)
         case _:
-            named = first.strip()[:_LONGEST]
+            named = cut_at_end(first.strip(), _LONGEST)
             raise ValueError(f"{named!r} names no source; the first line has to be {SOURCES}")
 
 
 def _time(text: str, *, now: datetime, longest: float) -> datetime:
     try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
+        time = datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError):  # not a time, or one before or after all others
         raise ValueError("`time` needs a date and a time, as in `time 2026-12-01 06:00`") from None
-    time = time.astimezone()
     if time > now + timedelta(seconds=longest):
         raise ValueError(
-            f"{text} is later than the longest wait allows, {_span(longest)} from now; end with "
-            "another marker of your role, and name the time in it"
+            f"{text} is later than the longest wait allows, {duration_text(longest)} from now; end "
+            "with another marker of your role, and name the time in it"
         )
     return time
 
 
 def until_text(until: Until) -> str:
-    """Return what is awaited, to complete the sentence "waiting for ..."."""
+    """Return the condition in words, to complete the sentence "waiting for ..."."""
     match until:
         case FileExists():
             return f"the file {until.path}"
@@ -107,7 +107,7 @@ def waited_text(wait: WaitingEnded | WaitingRefused) -> str:
             f"You wanted to wait (<WAITING>), but that is not possible: {wait.reason}. Go on with "
             "your task, and end it as you were told."
         )
-    what, after = until_text(wait.until), _span(wait.waited)
+    what, after = until_text(wait.until), duration_text(round(wait.waited))
     match wait.outcome:
         case "happened":
             result = f"It has happened, after {after}"
@@ -128,12 +128,4 @@ def waited_text(wait: WaitingEnded | WaitingRefused) -> str:
 
 
 def _one_line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
-
-
-def _span(seconds: float) -> str:
-    """Format a duration for a sentence."""
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.3g} h"
+    return cut_at_end(" ".join(text.split()), _LONGEST)

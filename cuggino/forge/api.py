@@ -19,6 +19,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from reactivex import Observable, operators as ops, throw, timer
 
 from cuggino.config import ForgeKind
+from cuggino.domain import cut_at_end
 from cuggino.errors import (
     ConfigError,
     ForgeLimited,
@@ -326,7 +327,7 @@ class Api:
 def one_line(text: str, *, limit: int = 300) -> str:
     """Return untrusted text as one short line without control characters."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"
+    return cut_at_end(line, limit)
 
 
 def moment(text: str) -> datetime:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from cuggino.agents.cassettes import without_secrets
-from cuggino.domain import cleaned, defused
+from cuggino.domain import cleaned, cut_at_end, defused
 
 LONGEST = 60_000
 """Characters of a text; GitHub accepts 65,536."""
@@ -65,8 +65,7 @@ def foreign(text: str, *, limit: int = 10_000) -> str:
 
 def inline(text: str, *, limit: int = 500) -> str:
     """Return the text on one line, defused and shortened, for a sentence of cuggino's."""
-    text = " ".join(cleaned(text).split())
-    return _safe(text if len(text) <= limit else f"{text[: limit - 1].rstrip()}…")
+    return _safe(cut_at_end(" ".join(cleaned(text).split()), limit))
 
 
 def shortened(text: str, limit: int) -> str:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from cuggino import events as ev
 from cuggino.config import Occasion
+from cuggino.domain import cut_at_end
 from cuggino.errors import CugginoError, error_outcome
 from cuggino.notify.night import Night
 from cuggino.runs.words import words
@@ -156,7 +157,7 @@ def plain(text: str, limit: int = BODY_LIMIT) -> str:
     kept = "".join(c for c in text if c == "\n" or c.isprintable())
     kept = kept.translate(_LOOKS_LIKE).replace("@", f"@{_BREAK}")
     kept = re.sub(r":(?=//)", f":{_BREAK}", kept)
-    return kept if len(kept) <= limit else f"{kept[: limit - 2]} …"
+    return cut_at_end(kept, limit)
 
 
 def one_line(text: str) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from cuggino.inert import inert
 from cuggino.report.cutting import Cut, cut
@@ -125,8 +125,6 @@ def _spans(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _span(kind: str, lines: list[str]) -> str:
-    from markupsafe import escape
-
     text = escape("\n".join(lines) + "\n")
     return f'<span class="{kind}">{text}</span>' if kind else str(text)
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from cuggino.domain import cut_at_end
 from cuggino.events import DeliverExit, EndState, Usage, shown_state
 from cuggino.runs.state import Delivery
 from cuggino.runs.words import counted
@@ -119,7 +120,7 @@ def all_tokens(usage: Usage) -> int:
 def first_line(text: str, limit: int = 120) -> str:
     """Return the first line that is not blank, cut to `limit` characters."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    return f"{line[: limit - 1]}…" if len(line) > limit else line
+    return cut_at_end(line, limit)
 
 
 def outcome(value: JsonValue) -> str:

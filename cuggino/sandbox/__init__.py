@@ -9,18 +9,16 @@ from cuggino.sandbox.boundary import NO_BOUNDARY, Boundary, Engine, probe
 from cuggino.sandbox.enclosure import Enclosure
 from cuggino.sandbox.git_config import settings_in
 from cuggino.sandbox.home import home_of, named_paths
-from cuggino.sandbox.installed import installed
 from cuggino.sandbox.logins import LOGIN_VARIABLES, login_files, withhold, without_logins
 from cuggino.sandbox.privileges import drop_privileges, privileged_files
 from cuggino.sandbox.protected import Protected, protected_for
-from cuggino.sandbox.repository import top_of
-from cuggino.sandbox.search_path import outside_environment, outside_path
+from cuggino.sandbox.repository import git_folders, top_of
+from cuggino.sandbox.search_path import installed, outside_environment, outside_path
 from cuggino.sandbox.view import (
     ROWS,
     SNAPSHOTS,
     RoleView,
     ViewRole,
-    git_folders,
     instruction_paths,
     make_granted,
     role_view,

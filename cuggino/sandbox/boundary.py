@@ -118,10 +118,10 @@ def _probed(project: Path, home: Path | None, bwrap: str | None, platform: str) 
 
 def _version(bwrap: str) -> tuple[int, ...]:
     try:
-        said = run_bounded((bwrap, "--version"), seconds=_TIMEOUT)
+        printed = run_bounded((bwrap, "--version"), seconds=_TIMEOUT)
     except ProcessError:
         return ()
-    return tuple(int(number) for number in re.findall(r"\d+", said.text)[:2])
+    return tuple(int(number) for number in re.findall(r"\d+", printed.text)[:2])
 
 
 def _failure(boundary: Boundary, project: Path, home: Path | None) -> str:
@@ -156,5 +156,6 @@ def _tried(boundary: Boundary, project: Path, home: Path | None, command: str) -
         )
     except ProcessError as error:
         return str(error)
-    said = done.errors.strip().splitlines()
-    return "" if done.code == 0 else (said[-1] if said else f"exit code {done.code}")
+    if done.code == 0:
+        return ""
+    return (done.errors.strip().splitlines() or [f"exit code {done.code}"])[-1]

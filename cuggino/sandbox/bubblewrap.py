@@ -12,7 +12,8 @@ from typing import Literal, TypeAlias
 
 from cuggino.programs import SYSTEM_CALLS, program
 from cuggino.sandbox.enclosure import Enclosure, loader
-from cuggino.sandbox.view import RoleView, git_folders
+from cuggino.sandbox.repository import git_folders
+from cuggino.sandbox.view import RoleView
 
 Overlay: TypeAlias = Literal["", "native", "loader"]
 """The mechanism that mounts copy-on-write folders: none, bubblewrap (from 0.11), or `loader`."""
@@ -57,7 +58,7 @@ def can_mount() -> bool:
 def _namespaces() -> list[str]:
     """Return the options that isolate processes and drop every capability to undo it.
 
-    bubblewrap keeps all capabilities when started by root. A new user namespace is no alternative:
+    bubblewrap keeps all capabilities when started by root. A new user namespace is not an option:
     root could not write files of other users there.
     """
     words = ["--unshare-pid", "--unshare-ipc", "--die-with-parent", "--cap-drop", "ALL"]

@@ -71,7 +71,7 @@ def _named_in(
 def settings_in(file: Path) -> Iterator[tuple[str, str]]:
     """Yield the settings in a file of git, each key in lower case but for its middle part.
 
-    Nothing for a file that cannot be read; what is not understood is passed over.
+    A file that cannot be read has none, and lines that are not understood are skipped.
     """
     text = readable(file).decode("utf-8", "surrogateescape")
     prefix = ""

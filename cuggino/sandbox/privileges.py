@@ -15,8 +15,8 @@ def privileged_files(
 ) -> Iterator[Path]:
     """Yield the files below a folder that were given capabilities since then, in Unix seconds.
 
-    Whoever runs such a file gets them. The `exempt` folders are passed over, and git's objects,
-    which nobody runs.
+    Whoever runs such a file gets them. The `exempt` folders are skipped, and git's objects, which
+    are never run.
     """
     top = os.fspath(folder)
     passed = frozenset(map(os.fspath, exempt))
@@ -43,9 +43,9 @@ def _changed(path: str) -> float:
 
 
 def drop_privileges(path: Path) -> None:
-    """Take its capabilities from a file.
+    """Remove the capabilities of a file.
 
     Raises:
-        OSError: they stay.
+        OSError: they cannot be removed.
     """
     os.removexattr(path, _CAPABILITIES, follow_symlinks=False)

@@ -44,10 +44,10 @@ class Protected:
     """Restored if they have changed."""
     shallow: tuple[Path, ...] = ()
     """Folders around them, and links, through which they could be replaced."""
-    told: tuple[Path, ...] = ()
+    reported: tuple[Path, ...] = ()
     """Exceptions within them that people write at any time: changes are only reported."""
     caches: tuple[Path, ...] = ()
-    """Exceptions within them that are restored without a word."""
+    """Exceptions within them that are restored without a report."""
     exempt: tuple[Path, ...] = ()
     """Exceptions within them that this session may write."""
     instructions: tuple[Path, ...] = ()
@@ -90,13 +90,13 @@ def protected_for(
     listed = (
         joined(path, "refs") for path in paths if path.name == "info" and path != root / specs
     )
-    exempt, told, caches = _exceptions(root, role, specs)
+    exempt, reported, caches = _exceptions(root, role, specs)
     return Protected(
         project=root,
         role=role if name is None else name,
         paths=tuple(paths),
         shallow=() if row.specs or outside else tuple(_around(root / specs, root)),
-        told=told,
+        reported=reported,
         caches=caches,
         exempt=(*exempt, *(_beside(path, resolver) for path in own), *chain.from_iterable(listed)),
         instructions=() if row.access != "writes" else tuple(instruction_paths(root)),
@@ -131,5 +131,5 @@ def _exceptions(
     exempt = [*joined(root, *row.folders, *row.files), *joined(own, *_EXEMPT)]
     if row.specs:
         exempt.append(root / specs)
-    told = (path for path in joined(own, *_PERSONS) if path not in exempt)
-    return tuple(exempt), tuple(told), joined(own, *_CACHES)
+    reported = (path for path in joined(own, *_PERSONS) if path not in exempt)
+    return tuple(exempt), tuple(reported), joined(own, *_CACHES)

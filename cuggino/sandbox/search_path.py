@@ -1,10 +1,10 @@
-"""The search path of programs outside of any view: without folders that an agent may write."""
+"""The folders of programs: those of installed ones, and the search path outside of any view."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from cuggino.sandbox.home import home_of
@@ -39,11 +39,21 @@ def outside_environment(project: Path, env: Mapping[str, str] | None = None) -> 
     return whole
 
 
-def own_programs(root: Path) -> Iterator[Path]:
-    """Yield what lies below `root` and is run by cuggino, or by the user in place of a program.
+def installed(env: Mapping[str, str], programs: Iterable[str] = ()) -> Iterator[Path]:
+    """Yield the folders of Python, cuggino, the programs on the PATH and the given ones."""
+    yield from (Path(sys.prefix), Path(sys.base_prefix), Path(__file__).parents[2])
+    yield from (Path(entry) for entry in env.get("PATH", "").split(":") if entry[:1] == "/")
+    for program in programs:
+        for path in (Path(program), Path(os.path.realpath(program))):
+            packages = [parent for parent in path.parents if parent.name == "node_modules"]
+            yield packages[-1] if packages else path.parent
 
-    Python and cuggino itself, if they are installed in the project; and in each of its folders on
-    the search path the programs that cuggino starts, which need not exist.
+
+def own_programs(root: Path) -> Iterator[Path]:
+    """Yield the paths below `root` that cuggino runs, or the user in place of a program.
+
+    These are Python and cuggino itself, if they are installed in the project, and in each of its
+    folders on the search path the programs that cuggino starts, which need not exist.
     """
     for folder in (Path(sys.prefix), Path(__file__).parents[1]):
         if folder.is_relative_to(root) and folder != root:

@@ -7,17 +7,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
-from cuggino.files import readable, state_folder
+from cuggino.files import state_folder
 from cuggino.guard import CACHES, NOTE, Role
 from cuggino.sandbox.git_config import named_by_settings
 from cuggino.sandbox.home import home_of, named_paths
 from cuggino.sandbox.logins import login_files
-from cuggino.sandbox.repository import top_of
+from cuggino.sandbox.repository import (
+    GIT_PROTECTED,
+    git_folders,
+    shared_objects,
+    submodule_settings,
+    top_of,
+)
 from cuggino.sandbox.resolving import Resolver
 from cuggino.sandbox.search_path import own_programs
 
@@ -82,9 +87,6 @@ INSTRUCTIONS = (
 )
 """Files and folders that instruct agents and editors, and that an implementer may write as work."""
 
-GIT_PROTECTED = ("hooks", "config", "config.worktree", "info", "commondir")
-"""Paths in git's folder that git runs or obeys."""
-
 SNAPSHOTS = "refs/cuggino/snapshots"
 """The references by which an undo finds what was there: there may be thousands."""
 
@@ -139,7 +141,9 @@ class RoleView:
 
         `shown` are paths that it can read although a folder around them is hidden.
         """
-        view = self if home is None or home == self.home_folder else self._at_home(home)
+        view = self
+        if home is not None and home != self.home_folder:
+            view = replace(self.at_home(home), state=tuple(_caches(home)))
         return replace(
             view,
             state=(*view.state, *state),
@@ -148,11 +152,11 @@ class RoleView:
             shown=(*view.shown, *shown),
         )
 
-    def _at_home(self, home: Path) -> RoleView:
+    def at_home(self, home: Path | None) -> RoleView:
+        """Return the view with this home folder, and what is hidden and shown with it."""
         return replace(
             self,
             home_folder=home,
-            state=tuple(_caches(home)),
             hidden=tuple(_hidden(self.hide, home)),
             shown=named_paths(self.show, home),
         )
@@ -200,7 +204,6 @@ def role_view(
     return RoleView(
         role=role,
         project=root,
-        home_folder=home,
         copy_on_write=row.access == "looks",
         writable=tuple(dict.fromkeys(writable)),
         read_only=tuple(dict.fromkeys(path for path in read_only if path not in granted)),
@@ -209,9 +212,7 @@ def role_view(
         visible=(top_of(root), *(at for git in git_folders(root) for at in shared_objects(git))),
         hide=tuple(hide),
         show=tuple(show),
-        hidden=tuple(_hidden(hide, home)),
-        shown=named_paths(show, home),
-    )
+    ).at_home(home)
 
 
 def git_view(
@@ -227,21 +228,18 @@ def git_view(
     folders = git_folders(top)
     read_only = [top / ".git"] if (top / ".git").is_file() else []
     for git in folders:
-        read_only += [*joined(git, *GIT_PROTECTED), *_submodules(git)]
+        read_only += [*joined(git, *GIT_PROTECTED), *submodule_settings(git)]
     read_only += named_by_settings(top, folders, home)
     read_only += joined(folder.resolve() / ".cuggino", *_RECORDS)
     return RoleView(
         role="implementing",
         project=top,
-        home_folder=home,
         writable=(top, *folders),
         read_only=tuple(read_only),
         visible=tuple(shared for git in folders for shared in shared_objects(git)),
         hide=tuple(hide),
         show=tuple(show),
-        hidden=tuple(_hidden(hide, home)),
-        shown=named_paths(show, home),
-    )
+    ).at_home(home)
 
 
 def writes_files(role: ViewRole) -> bool:
@@ -272,42 +270,6 @@ def make_granted(view: RoleView) -> None:
         view.folder.mkdir(parents=True, exist_ok=True)
 
 
-def git_folders(project: Path, resolver: Resolver | None = None) -> tuple[Path, ...]:
-    """Return the folder of the repository and, for a worktree, of the main repository."""
-    for folder in chain((project,), project.parents):
-        git = folder / ".git"
-        if git.is_dir():
-            return ((resolver or Resolver()).path(git),)
-        if git.is_file():
-            return tuple(_linked(git))
-    return ()
-
-
-def shared_objects(git: Path, depth: int = 5) -> Iterator[Path]:
-    """Yield the folders of other repositories from which git reads objects, as in a slot."""
-    listed = readable(git / "objects/info/alternates").decode("utf-8", "surrogateescape")
-    for line in filter(None, listed.splitlines()):
-        objects = (git / "objects" / line).resolve()
-        if objects.is_dir():
-            yield objects
-            if depth:  # git itself follows no more levels
-                yield from shared_objects(objects.parent, depth - 1)
-
-
-def _linked(git: Path) -> Iterator[Path]:
-    """Yield the folders that the `.git` file of a worktree or submodule names."""
-    try:
-        named = readable(git).decode("utf-8").removeprefix("gitdir:").strip()
-        own = (git.parent / named).resolve()
-        if own.is_dir():
-            yield own
-            common = own / "commondir"
-            if common.is_file():
-                yield (own / readable(common).decode("utf-8").strip()).resolve()
-    except (OSError, ValueError):
-        return
-
-
 def has_inside(root: Path, specs: str, resolver: Resolver) -> bool:
     """Return whether the specifications are not the project itself or around it."""
     place = resolver.text(str(root / specs)).rstrip("/")
@@ -333,7 +295,7 @@ def protected_paths(
     folders = git_folders(root, resolver)
     for git in folders:
         yield from joined(git, *GIT_PROTECTED)
-        yield from _submodules(git)
+        yield from submodule_settings(git)
     yield from named_by_settings(root, folders, home_of(os.environ), has_view=has_view)
     yield from own_programs(root)
 
@@ -347,16 +309,6 @@ def instruction_paths(root: Path) -> tuple[Path, ...]:
 def joined(folder: Path, *names: str) -> tuple[Path, ...]:
     """Return cached paths in the folder, as creating them takes time."""
     return tuple(folder / name for name in names)
-
-
-def _submodules(git: Path) -> Iterator[Path]:
-    """Yield hooks and configuration of the submodules and worktrees of a repository."""
-    for kind in ("modules", "worktrees"):
-        for folder, folders, names in os.walk(git / kind):
-            if "HEAD" in names:
-                skipped = {"objects", "refs", "logs", *GIT_PROTECTED}
-                folders[:] = [name for name in folders if name not in skipped]
-                yield from (Path(folder, name) for name in GIT_PROTECTED)
 
 
 def _caches(home: Path | None) -> Iterator[Path]:

@@ -13,7 +13,7 @@ from cuggino.programs import programs_folder
 from cuggino.sandbox.boundary import Boundary, probe
 from cuggino.sandbox.enclosure import Enclosure
 from cuggino.sandbox.home import home_of
-from cuggino.sandbox.installed import installed
+from cuggino.sandbox.search_path import installed
 from cuggino.sandbox.view import ViewRole, git_view, make_granted, role_view
 
 
@@ -21,9 +21,9 @@ from cuggino.sandbox.view import ViewRole, git_view, make_granted, role_view
 class Views:
     """The views of programs that run what agents have written: tests, hooks, filters of git.
 
-    They are made anew for each program, as the project is then. Only an engine that can hold the
-    implementer's role encloses: without one there is no view, and what such programs change is left
-    to verification.
+    Each view is made for one program, from the project as it is then. Only an engine that can hold
+    the implementer's role encloses: without one there is no view, and changes of such programs are
+    left to verification.
     """
 
     specs: str = ".specs"

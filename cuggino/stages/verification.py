@@ -74,7 +74,7 @@ def verified(
     - `RoleViolated.failed` names what the disk, read again, still has otherwise.
 
     What this process writes meanwhile is expected (`own_write`). With `voids=False`, for a command,
-    the stream does not fail and the verdict counts. `Protected.told` are paths that people may
+    the stream does not fail and the verdict counts. `Protected.reported` are paths that people may
     change at any time: `ProtectedChanged`, unless a view has held, as the session cannot have
     written them then. Only what a session has removed there while it changed something else, as
     `git clean` does, is restored. `InstructionsChanged` names the changed files that instruct
@@ -119,7 +119,7 @@ class _Verification:
         self._voids = voids
         folders = git_folders(protected.project)
         # In a view that holds, only a person can have changed what is theirs: thousands of items.
-        apart = (*protected.told, *protected.caches) if protected.held else ()
+        apart = (*protected.reported, *protected.caches) if protected.held else ()
         self._files = ExpectedFiles(
             protected.paths,
             exempt=(*protected.exempt, *apart),
@@ -175,7 +175,7 @@ class _Verification:
         protected = self._protected
         failed: list[str] = []
         if os.getuid() == 0 and not protected.looks and sys.platform == "linux":
-            apart = protected.told if protected.held else ()  # thousands of items, read-only
+            apart = protected.reported if protected.held else ()  # thousands of items, read-only
             for path in privileged_files(protected.project, since=self._began, exempt=apart):
                 with suppress(OSError):
                     drop_privileges(path)
@@ -188,9 +188,9 @@ class _Verification:
         instructions = self._instructions.changes()
         if files := [path for path in instructions if not path.is_dir()]:
             yield from emit(InstructionsChanged(role=protected.role, paths=self._names(files)))
-        changed, told = self._sorted()
-        if told:
-            yield from emit(ProtectedChanged(role=protected.role, paths=self._names(told)))
+        changed, reported = self._sorted()
+        if reported:
+            yield from emit(ProtectedChanged(role=protected.role, paths=self._names(reported)))
         # First, so that git reads no settings of an agent's.
         failed += self._names(self._files.put_back(changed))
         try:
@@ -232,24 +232,28 @@ class _Verification:
         protected, found = self._protected, self._files.changes()
         if protected.held:
             its = set() if protected.looks else self._files.in_no_view(found)
-            told = {path: found[path] for path in found if path not in its}
+            reported = {path: found[path] for path in found if path not in its}
         else:
             cached = [path for path in found if _is_in(path, protected.caches)]
             self._files.put_back(cached)
-            told = {
+            reported = {
                 path: found[path]
                 for path in found
-                if _is_in(path, protected.told) and not self._is_own_journal(path)
+                if _is_in(path, protected.reported) and not self._is_own_journal(path)
             }
-            its = found.keys() - cached - told.keys()
-            if its or self._files.lost_folders(protected.told):  # `rm -r`, and no person's act
-                added = {path.name for path, version in told.items() if version is not None}
-                its |= {path for path in told if told[path] is None and path.name not in added}
-                told = {path: it for path, it in told.items() if path not in its}
-        if told:  # an import writes items, too, while an agent works in the project
+            its = found.keys() - cached - reported.keys()
+            if its or self._files.lost_folders(protected.reported):  # `rm -r`, and no person's act
+                added = {path.name for path, version in reported.items() if version is not None}
+                its |= {
+                    path for path in reported if reported[path] is None and path.name not in added
+                }
+                reported = {path: it for path, it in reported.items() if path not in its}
+        if reported:  # an import writes items, too, while an agent works in the project
             backlog = Backlog(Workspace(protected.project))
-            told = {path: it for path, it in told.items() if not backlog.is_as_imported(path)}
-        return {path: found[path] for path in found if path in its}, told
+            reported = {
+                path: it for path, it in reported.items() if not backlog.is_as_imported(path)
+            }
+        return {path: found[path] for path in found if path in its}, reported
 
     def _is_own_journal(self, path: Path) -> bool:
         return path.parent.name == "journal" and self._files.is_own(path)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from cuggino import events as ev
 from cuggino.domain import NamedAgent, Substitutes, begins_session
-from cuggino.errors import LoopError, error_outcome
+from cuggino.errors import cause_of, error_outcome
 from cuggino.runs import RunState
 from cuggino.telemetry.agents import SessionSpan
 from cuggino.telemetry.kit import Attributes, Kit
@@ -147,8 +147,7 @@ class RunSpans:
         _add_cost(root, state.cost_usd, estimated=state.cost_estimated)
         failure = "failed" if outcome == "failed" else ""
         if error is not None and outcome != "interrupted":
-            cause = error.cause if isinstance(error, LoopError) else None
-            failure = type(cause or error).__name__
+            failure = type(cause_of(error)).__name__
         self._kit.end(root, now, failure)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pydantic import JsonValue
 
 from cuggino.agents.cassettes import without_secrets
+from cuggino.domain import cut_at_end
 
 NAME_LIMIT = 100
 """Characters of a name, such as that of a tool."""
@@ -19,8 +20,7 @@ CONTENT_LIMIT = 4000
 
 def plain(text: str, limit: int = NAME_LIMIT) -> str:
     """Return the text cut to the limit, without characters that UTF-8 cannot encode."""
-    short = text if len(text) <= limit else f"{text[: limit - 2]} …"
-    return short.encode("utf-8", "replace").decode("utf-8")
+    return cut_at_end(text, limit).encode("utf-8", "replace").decode("utf-8")
 
 
 def masking(env: Mapping[str, str] = os.environ) -> Callable[[str], str]:

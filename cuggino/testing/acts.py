@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -15,7 +16,7 @@ from reactivex import Observable, timer
 from cuggino.agents.base import SpawnOptions
 from cuggino.domain import agent_tool, tool_named
 from cuggino.events import AgentMessage, Event, Thinking, ToolCall, ToolResult
-from cuggino.operators import Flow, ask, emit, flow, forward
+from cuggino.operators import Flow, ask, emit, flow
 from cuggino.stages import clock
 from cuggino.storage import DeliverableStore, VerifiedFile
 from cuggino.testing.clock import seconds
@@ -63,7 +64,7 @@ def session_of(items: Iterable[Item], options: SpawnOptions) -> Observable[Any]:
 def _play(items: Iterable[Item], options: SpawnOptions) -> Flow[None]:
     numbers = count(1)
     for item in items:
-        # Each in a turn of its own on the lane: the session may be ended by what was said before.
+        # Each in a turn of its own on the lane: an earlier event may end the session.
         yield from ask(timer(seconds(item.time) if isinstance(item, Wait) else 0.0))
         match item:
             case Event():
@@ -79,41 +80,38 @@ def _play(items: Iterable[Item], options: SpawnOptions) -> Flow[None]:
             case Exception():
                 raise item
             case Write() | Run() | Use():
-                yield from forward(_tool(item, f"call-{next(numbers)}", options))
+                yield from _use(item, f"call-{next(numbers)}", options)
             case _:
                 raise TypeError(f"{item!r} is nothing that a session in memory could do")
 
 
-def _tool(item: Write | Run | Use, call: str, options: SpawnOptions) -> Observable[Any]:
-    if isinstance(item, Write):
-        given = {"file_path": item.path, "content": item.text}
-        return _told(call, "Write", given, _write(item, options))
-    if isinstance(item, Run):
-        return _told(call, "Bash", {"command": item.command}, Use("Bash"))
-    known = tool_named(item.tool)
-    if known is None:
-        return _told(call, item.tool, item.input, item)
-    return flow(lambda: _deliverables(item, call, agent_tool(known), options))
-
-
-def _told(call: str, name: str, given: Mapping[str, Any], answer: Use) -> Observable[Any]:
-    return flow(
-        lambda: emit(
-            ToolCall(name=name, input=dict(given), id=call),
-            ToolResult(name=call, output=answer.output, is_error=answer.is_error),
-        )
+def _use(item: Write | Run | Use, call: str, options: SpawnOptions) -> Flow[None]:
+    """Emit the call of a tool and its result."""
+    match item:
+        case Write(path, text):
+            use = Use("Write", {"file_path": path, "content": text}, _write(path, text, options))
+        case Run(command):
+            use = Use("Bash", {"command": command})
+        case Use(name) if (known := tool_named(name)) is not None:
+            use = yield from _deliverables(item, agent_tool(known), options)
+        case Use():
+            use = item
+    yield from emit(
+        ToolCall(name=use.tool, input=dict(use.input), id=call),
+        ToolResult(name=call, output=use.output, is_error=use.is_error),
     )
 
 
-def _write(item: Write, options: SpawnOptions) -> Use:
-    """Return the tool call for the file, at the path that a variable of the session may give."""
-    path = options.cwd / Template(item.path).safe_substitute(options.env)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(item.text, encoding="utf-8")
-    return Use("Write", output=f"{path} was written")
+def _write(path: str, text: str, options: SpawnOptions) -> str:
+    """Write a file, at the path that a variable of the session may give; return the result."""
+    file = options.cwd / Template(path).safe_substitute(options.env)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return f"{file} was written"
 
 
-def _deliverables(item: Use, call: str, name: str, options: SpawnOptions) -> Flow[None]:
+def _deliverables(item: Use, name: str, options: SpawnOptions) -> Flow[Use]:
+    """Call a tool for deliverables; return the call with its answer, that of the MCP server."""
     now = yield from ask(clock())
     assert now is not None
     session = options.env.get("CUGGINO_SESSION_FILE")
@@ -124,7 +122,5 @@ def _deliverables(item: Use, call: str, name: str, options: SpawnOptions) -> Flo
         now=now,
         verified=VerifiedFile(kept) if kept is not None and kept.exists() else None,
     )
-    answer = called.result
-    yield from forward(
-        _told(call, name, item.input, Use(name, {}, answer.message, not answer.success))
-    )
+    output = json.dumps(called.answer(), ensure_ascii=False)
+    return Use(name, item.input, output, is_error=not called.result.success)

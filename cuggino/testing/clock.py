@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 from weakref import WeakSet
 
 from reactivex import abc
+from reactivex.disposable import Disposable
 from reactivex.scheduler import VirtualTimeScheduler
 from reactivex.typing import AbsoluteTime
 
@@ -88,17 +88,22 @@ class VirtualClock(VirtualTimeScheduler):
         """Return the moment this long from now."""
         return self.now + timedelta(seconds=seconds(time))
 
-    @contextmanager
-    def before_jumps(self, look: Callable[[], object]) -> Iterator[None]:
-        """Within the block, call `look` at the end of each instant, before time advances.
+    def call_at(self, time: float | str | timedelta, do: Callable[[], object]) -> None:
+        """Call a function this long after the start: `clock.call_at("2h", ...)`."""
 
-        Actions that it schedules for the current instant run before time advances, too.
+        def act(*_: object) -> None:
+            do()
+
+        self.schedule_absolute(self.at(time), act)
+
+    def before_jumps(self, look: Callable[[], object]) -> abc.DisposableBase:
+        """Call `look` at the end of each instant, before time advances, until disposed.
+
+        Actions that it schedules for the current instant run before time advances, too. The
+        disposable is also a context manager.
         """
         self._before_jumps.append(look)
-        try:
-            yield
-        finally:
-            self._before_jumps.remove(look)
+        return Disposable(lambda: self._before_jumps.remove(look))
 
     def schedule_absolute(
         self,
@@ -201,7 +206,7 @@ def workers() -> list[threading.Thread]:
     ]
 
 
-def spoken(when: float) -> str:
+def time_text(when: float) -> str:
     """Format a time for display: `90 s` up to two minutes, then `1h 02m 03s`."""
     if when < 120:
         return f"{when:g} s"

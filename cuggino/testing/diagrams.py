@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple
+
+from reactivex import Observer, abc
 
 from cuggino.events import Event
 from cuggino.testing.clock import seconds
@@ -124,7 +126,18 @@ def _alike(expected: Any, actual: Any) -> bool:
     return bool(expected == actual)
 
 
-def told(expected: list[Seen], actual: list[Seen], events: Mapping[str, Any], error: Any) -> str:
+def recorder(seen: list[Seen], now: Callable[[], float]) -> abc.ObserverBase[Any]:
+    """Return an observer that adds what it receives to the list, with the time."""
+    return Observer(
+        lambda value: seen.append((now(), "next", value)),
+        lambda error: seen.append((now(), "error", error)),
+        lambda: seen.append((now(), "completed", None)),
+    )
+
+
+def difference(
+    expected: list[Seen], actual: list[Seen], events: Mapping[str, Any], error: Any
+) -> str:
     """Describe the difference: both diagrams, then a comparison line by line."""
     names = {**events, "#": error}
     return "\n".join(
@@ -203,6 +216,6 @@ def shown(value: Any) -> str:
         return f"any {value.__name__}"
     if not isinstance(value, Event):
         return repr(value)
-    told = [name for name in type(value).model_fields if name in value.model_fields_set]
-    said = (f"{name}={getattr(value, name)!r}" for name in told)
-    return f"{value.tag}({', '.join(said)})"
+    given = [name for name in type(value).model_fields if name in value.model_fields_set]
+    fields = (f"{name}={getattr(value, name)!r}" for name in given)
+    return f"{value.tag}({', '.join(fields)})"

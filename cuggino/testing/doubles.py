@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
 from reactivex import Observable, abc, concat, from_iterable, operators as ops, throw, timer
-from reactivex.disposable import Disposable
 
 from cuggino.errors import ProcessFailed
 from cuggino.events import ControlEvent
@@ -50,7 +49,7 @@ class Commands:
             series = (given,) if isinstance(given, CommandResult) else tuple(given)
             if not series:
                 raise ValueError(f"{command!r} has no result")
-            self._results[command] = _last_stays(series)
+            self._results[command] = chain(series, repeat(series[-1]))
 
     def __call__(self, command: str, cwd: Path) -> Observable[bytes]:
         """Run the command line in the folder; implements `Shell`."""
@@ -66,18 +65,12 @@ class Commands:
         return Observable(subscribe)
 
 
-def _last_stays(series: Sequence[CommandResult]) -> Iterator[CommandResult]:
-    yield from series
-    while True:
-        yield series[-1]
-
-
 def _printed(result: CommandResult) -> Observable[bytes]:
     waited: Observable[Any] = timer(seconds(result.takes)).pipe(ops.ignore_elements())
-    said = from_iterable(result.output.encode().splitlines(keepends=True))
+    lines = from_iterable(result.output.encode().splitlines(keepends=True))
     if result.exit_code == 0:
-        return concat(waited, said)
-    return concat(waited, said, throw(ProcessFailed("sh", result.exit_code, "")))
+        return concat(waited, lines)
+    return concat(waited, lines, throw(ProcessFailed("sh", result.exit_code, "")))
 
 
 def changes_seen_by(clock: VirtualClock) -> Callable[[Path], Observable[object]]:
@@ -99,9 +92,7 @@ def changes_seen_by(clock: VirtualClock) -> Callable[[Path], Observable[object]]
                     last = now
                     clock.schedule(lambda *_: observer.on_next(folder))
 
-            held = ExitStack()
-            held.enter_context(clock.before_jumps(look))
-            return Disposable(held.close)
+            return clock.before_jumps(look)
 
         return Observable(subscribe)
 
@@ -122,9 +113,7 @@ def commands_seen_by(clock: VirtualClock, folder: ControlFolder) -> Observable[C
             for command in folder.new(seen):
                 clock.schedule(lambda *_, command=command: observer.on_next(command))
 
-        held = ExitStack()
-        held.enter_context(clock.before_jumps(look))
-        return Disposable(held.close)
+        return clock.before_jumps(look)
 
     return Observable(subscribe)
 

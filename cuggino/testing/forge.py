@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import wraps
 from inspect import signature
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
+from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar
 
 from reactivex import Observable
 
@@ -53,11 +54,16 @@ class CiRun:
     """False if a pull request is merged whatever its state is."""
 
 
+ChangeKind: TypeAlias = Literal[
+    "opened", "closed", "reopened", "labeled", "unlabeled", "retitled", "edited"
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssueChange:
     """A change to an issue, for a server that shows the repository as a real forge does."""
 
-    kind: Literal["opened", "closed", "reopened", "labeled", "unlabeled", "retitled", "edited"]
+    kind: ChangeKind
     by: str
     at: datetime
     label: str = ""
@@ -220,8 +226,8 @@ class InMemoryForge:
 
     def login(self, name: str) -> InMemoryForge:
         """Return the same repository, seen by another login; it has write access."""
-        other = object.__new__(InMemoryForge)
-        other.__dict__.update(self.__dict__, name=name)
+        other = copy(self)
+        other.name = name
         self.contents.writers.add(name)
         return other
 
@@ -244,11 +250,7 @@ class InMemoryForge:
 
     def at(self, when: float | str | timedelta, do: Callable[[], object]) -> None:
         """Call a function at a moment of the clock, for example to act as a person."""
-
-        def act(*_: object) -> None:
-            do()
-
-        self.clock.schedule_absolute(self.clock.at(when), act)
+        self.clock.call_at(when, do)
 
     def fail(
         self,
@@ -293,13 +295,13 @@ class InMemoryForge:
 
     def pull_now(self, number: int) -> PullRequest:
         """Return a pull request as it is, without a call."""
-        return self._looked_at(number)
+        return self._refreshed(number)
 
     def push(self, branch: str, commit: str) -> None:
         """Move a branch, unless `heads` reads real ones; CI begins where a pull request is open."""
         self.contents.pushed[branch] = commit
         for number in self.contents.pulls:
-            self._looked_at(number)
+            self._refreshed(number)
 
     # -- the calls
 
@@ -357,7 +359,7 @@ class InMemoryForge:
     def find_pull_request(self, branch: str) -> Iterable[PullRequest]:
         pulls = self.contents.pulls
         numbers = [number for number, pull in pulls.items() if pull.branch == branch]
-        return [self._looked_at(number) for number in sorted(numbers)[-1:]]
+        return [self._refreshed(number) for number in sorted(numbers)[-1:]]
 
     @_call
     def open_pull_request(
@@ -366,7 +368,7 @@ class InMemoryForge:
         _fits(body)
         for number, known in self.contents.pulls.items():
             if known.branch == branch and known.state == "open":
-                return [self._looked_at(number)]
+                return [self._refreshed(number)]
         head = self._heads(branch)
         if head is None:
             raise ForgeRefused(f"the branch {branch} does not exist", status=422)
@@ -383,7 +385,7 @@ class InMemoryForge:
         )
         self.contents.pulls[number] = pull
         self.contents.titles[number] = title
-        return [self._looked_at(number)]
+        return [self._refreshed(number)]
 
     @_call
     def edit_pull_request(self, number: int, *, title: str, body: str) -> Iterable[None]:
@@ -394,7 +396,7 @@ class InMemoryForge:
 
     @_call
     def pull_request(self, number: int) -> Iterable[PullRequest]:
-        return [self._looked_at(number)]
+        return [self._refreshed(number)]
 
     @_call
     def jobs(self, commit: str) -> Iterable[Job]:
@@ -408,7 +410,7 @@ class InMemoryForge:
     @_call
     def merge_when_allowed(self, number: int, *, head: str) -> Iterable[None]:
         """Merge at once, or as soon as CI is green and the rules allow."""
-        pull = self._looked_at(number)
+        pull = self._refreshed(number)
         if pull.head != head:
             raise ForgeRefused("the head was modified", status=409)
         if pull.state != "open":
@@ -416,7 +418,7 @@ class InMemoryForge:
         if pull.is_draft:
             raise ForgeRefused("the pull request is not mergeable", status=405)
         self._change_pull(number, is_queued=True)
-        self._looked_at(number)
+        self._refreshed(number)
         return ()
 
     # -- what calls and persons do
@@ -476,12 +478,19 @@ class InMemoryForge:
         return ()
 
     def _change_issue(
-        self, number: int, by: str, *kinds: Any, label: str = "", **fields: Any
+        self,
+        number: int,
+        by: str,
+        kind: ChangeKind | None = None,
+        *,
+        label: str = "",
+        **fields: Any,
     ) -> Iterable[None]:
+        """Change the fields of an issue; a change without a kind is not in its history."""
         self.contents.issues[number] = replace(self._issue(number), **fields)
-        changes = self.contents.changes.setdefault(number, [])
-        for kind in kinds:
-            changes.append(IssueChange(kind=kind, by=by, at=self.clock.now, label=label))
+        if kind is not None:
+            change = IssueChange(kind=kind, by=by, at=self.clock.now, label=label)
+            self.contents.changes.setdefault(number, []).append(change)
         return ()
 
     def _change_labels(
@@ -505,7 +514,7 @@ class InMemoryForge:
             raise ForgeRefused(f"pull request {number} is not found", status=404)
         return self.contents.pulls[number]
 
-    def _began(self, pull: PullRequest) -> None:
+    def _begin_ci(self, pull: PullRequest) -> None:
         """Let CI begin with the head."""
         runs: tuple[CiRun, ...] = ()
         if self._ci:
@@ -514,9 +523,9 @@ class InMemoryForge:
             runs = tuple(first)
         self.contents.ci[pull.head] = self.clock.now, runs
         for run in runs:
-            self.at(self.clock.elapsed + seconds(run.takes), lambda: self._looked_at(pull.number))
+            self.at(self.clock.elapsed + seconds(run.takes), lambda: self._refreshed(pull.number))
 
-    def _looked_at(self, number: int) -> PullRequest:
+    def _refreshed(self, number: int) -> PullRequest:
         """Bring a pull request up to date, and merge it when it is its turn."""
         pull = self._pull(number)
         if pull.state != "open":
@@ -528,11 +537,11 @@ class InMemoryForge:
             pull = replace(pull, head=head, is_queued=False)
         if pull.state == "open":
             if pull.head not in self.contents.ci:
-                self._began(pull)
+                self._begin_ci(pull)
             pull = replace(pull, jobs=self._jobs(pull.head), conflicts=self._conflicts(pull))
         self.contents.pulls[number] = pull
         if pull.is_queued and pull.state == "open" and self._allows(pull):
-            self._merged(pull)
+            self._merge_now(pull)
         return self.contents.pulls[number]
 
     def _allows(self, pull: PullRequest) -> bool:
@@ -542,7 +551,7 @@ class InMemoryForge:
         checks = ci_state(job for job in pull.jobs if job.name in required)
         return approved and checks in ("passed", "none") and not pull.conflicts
 
-    def _merged(self, pull: PullRequest) -> None:
+    def _merge_now(self, pull: PullRequest) -> None:
         commit = self._merge(pull)
         self._change_pull(pull.number, state="merged", merged_as=commit, is_queued=False)
 
@@ -603,11 +612,14 @@ class ForgePerson:
 
     def edits(self, number: int, *, title: str | None = None, body: str | None = None) -> None:
         """Edit an issue."""
-        trusted = self.forge._trusts(self.name)
-        for kind, name, text in (("retitled", "title", title), ("edited", "body", body)):
-            if text is not None:
-                fields: dict[str, Any] = {name: text, "edit_is_trusted": trusted}
-                self.forge._change_issue(number, self.name, kind, edited_by=self.name, **fields)
+        edit: dict[str, Any] = {
+            "edited_by": self.name,
+            "edit_is_trusted": self.forge._trusts(self.name),
+        }
+        if title is not None:
+            self.forge._change_issue(number, self.name, "retitled", title=title, **edit)
+        if body is not None:
+            self.forge._change_issue(number, self.name, "edited", body=body, **edit)
 
     def closes(self, number: int) -> None:
         """Close an issue."""
@@ -630,11 +642,11 @@ class ForgePerson:
         return self.forge._comment(number, body, self.name)
 
     def edits_comment(self, number: int, comment: str, body: str) -> None:
-        """Edit a comment, also of somebody else."""
+        """Edit a comment, also another person's."""
         self.forge._edit(number, comment, body, self.name)
 
     def deletes_comment(self, number: int, comment: str) -> None:
-        """Delete a comment, also of somebody else."""
+        """Delete a comment, also another person's."""
         self.forge._delete(number, comment)
 
     def reviews(
@@ -659,7 +671,7 @@ class ForgePerson:
             path=path,
             line=line,
         )
-        forge._change_pull(number, remarks=(*forge._looked_at(number).remarks, remark))
+        forge._change_pull(number, remarks=(*forge._refreshed(number).remarks, remark))
         return remark
 
     def resolves(self, number: int, remark: Remark) -> None:
@@ -673,15 +685,15 @@ class ForgePerson:
     def approves(self, number: int) -> None:
         """Approve a pull request."""
         self.forge._approved.add(number)
-        self.forge._looked_at(number)
+        self.forge._refreshed(number)
 
     def pushes(self, branch: str, commit: str) -> None:
         """Move a branch, with force if need be; only without `heads`."""
         self.forge.push(branch, commit)
 
     def merges(self, number: int) -> None:
-        """Merge a pull request, whatever its checks are."""
-        self.forge._merged(self.forge._looked_at(number))
+        """Merge a pull request, regardless of its checks."""
+        self.forge._merge_now(self.forge._refreshed(number))
 
     def closes_pull_request(self, number: int) -> None:
         """Close a pull request without merging it."""

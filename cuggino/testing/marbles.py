@@ -10,7 +10,7 @@ from reactivex.disposable import CompositeDisposable, Disposable
 from reactivex.subject import Subject
 
 from cuggino.testing.clock import VirtualClock, seconds
-from cuggino.testing.diagrams import Diagram, Seen, is_class, same, told
+from cuggino.testing.diagrams import Diagram, Seen, difference, is_class, recorder, same
 
 __all__ = ["DrawnStream", "Marbles", "Seen"]
 
@@ -105,14 +105,8 @@ class Marbles:
             hot.renew()
 
         def subscribe(*_: object) -> None:
-            held.add(
-                stream.subscribe(
-                    lambda value: seen.append((self.now, "next", value)),
-                    lambda error: seen.append((self.now, "error", error)),
-                    lambda: seen.append((self.now, "completed", None)),
-                    scheduler=self.scheduler,
-                )
-            )
+            observer = recorder(seen, lambda: self.now)
+            held.add(stream.subscribe(observer, scheduler=self.scheduler))
 
         if begin:
             self.scheduler.schedule_absolute(self.at(begin), subscribe)
@@ -145,7 +139,7 @@ class Marbles:
         actual = self.record(stream, until=until, dispose_at=dispose_at, subscription=subscription)
         alike = len(expected) == len(actual) and all(map(same, expected, actual))
         if not alike:
-            raise AssertionError(told(expected, actual, self.events, self.error))
+            raise AssertionError(difference(expected, actual, self.events, self.error))
 
     def check_subscriptions(self, stream: DrawnStream, *diagrams: str) -> None:
         """Assert when the stream was subscribed (`^`) and unsubscribed (`!`), in order.

@@ -18,7 +18,7 @@ from cuggino.loops import DeliverRunOptions, PlanBuildOptions
 from cuggino.runtime import Runtime
 from cuggino.testing.agents import InMemoryAgent, Played
 from cuggino.testing.clock import VirtualClock
-from cuggino.testing.diagrams import Seen
+from cuggino.testing.diagrams import Seen, recorder
 from cuggino.testing.doubles import CommandResult, Commands, changes_seen_by, commands_seen_by
 from cuggino.testing.marbles import Marbles
 from cuggino.testing.story import Story
@@ -133,18 +133,14 @@ class VirtualRuntime:
         Raises:
             AssertionError: it failed; the message holds its output.
         """
-        said = Git(cwd=self.folder).now(*words)
-        if said.code:
-            raise AssertionError(f"git {' '.join(words)}: {said.errors.strip()}")
-        return said.text.strip()
+        done = Git(cwd=self.folder).now(*words)
+        if done.code:
+            raise AssertionError(f"git {' '.join(words)}: {done.errors.strip()}")
+        return done.text.strip()
 
     def at(self, time: float | str | timedelta, do: Callable[[], object]) -> None:
         """Call a function at a virtual time since the start of the clock: `at("2h", ...)`."""
-
-        def act(*_: object) -> None:
-            do()
-
-        self.clock.schedule_absolute(self.clock.at(time), act)
+        self.clock.call_at(time, do)
 
     # -- the loops
 
@@ -216,12 +212,7 @@ def play(
     def ended() -> bool:
         return bool(seen) and seen[-1][1] != "next"
 
-    subscription = stream.subscribe(
-        lambda event: seen.append((clock.elapsed, "next", event)),
-        lambda error: seen.append((clock.elapsed, "error", error)),
-        lambda: seen.append((clock.elapsed, "completed", None)),
-        scheduler=clock,
-    )
+    subscription = stream.subscribe(recorder(seen, lambda: clock.elapsed), scheduler=clock)
     try:
         limit = clock.now + _LONGEST if until is None else clock.at(until)
         clock.advance_to(limit, unless=ended)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
 from cuggino.events import Event
-from cuggino.testing.clock import spoken
+from cuggino.testing.clock import time_text
 from cuggino.testing.diagrams import Seen, shown
 
 T = TypeVar("T")
@@ -92,7 +92,7 @@ class Story(Generic[T]):
         ]
 
     def __str__(self) -> str:
-        lines = [f"{spoken(when):>14}  {_line(kind, value)}" for when, kind, value in self.seen]
+        lines = [f"{time_text(when):>14}  {_line(kind, value)}" for when, kind, value in self.seen]
         return "\n".join(lines) or "nothing was seen"
 
     def __repr__(self) -> str:

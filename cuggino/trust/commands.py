@@ -92,22 +92,21 @@ def project_commands(project: Path) -> tuple[ProjectCommand, ...]:
 def _of_config(project: Path) -> Iterator[ProjectCommand]:
     raw = _object(project / CONFIG_FILE)
     for key in _RUN:
-        if isinstance(value := raw.get(key), str) and value.strip():
+        if value := _text(raw, key):
             yield _command(CONFIG_FILE, key, value)
     yield from _agents(project, raw, CONFIG_FILE)
     yield from _programs(raw)
     yield from _of_forges(raw)
     notify = raw.get("notify")
     if isinstance(notify, dict):
-        if isinstance(command := notify.get("command"), str) and command.strip():
+        if command := _text(notify, "command"):
             yield _command(CONFIG_FILE, "notify.command", command)
         notify = notify.get("to")
     for way in notify if isinstance(notify, list) else [notify]:
         if isinstance(way, str) and "://" in way:
             scheme = way.partition("://")[0]
             yield ProjectCommand(f"{CONFIG_FILE}: notify", f"{scheme}://…", _digest(way.encode()))
-    chat = raw.get("chat")
-    for name, settings in chat.items() if isinstance(chat, dict) else ():
+    for name, settings in _table(raw, "chat").items():
         if isinstance(settings, dict) and settings:
             # A secret that stands there, by mistake, is not shown.
             hidden = {
@@ -123,30 +122,27 @@ def _of_config(project: Path) -> Iterator[ProjectCommand]:
 
 def _of_forges(raw: Mapping[str, Any]) -> Iterator[ProjectCommand]:
     """Yield hooks, and settings that use the user's login for issues and pull requests."""
-    hooks = raw.get("hooks")
-    for name, command in hooks.items() if isinstance(hooks, dict) else ():
-        if isinstance(command, str) and command.strip():
+    hooks = _table(raw, "hooks")
+    for name in hooks:
+        if command := _text(hooks, name):
             yield _command(CONFIG_FILE, f"hooks.{name}", command)
-    sources = raw.get("backlogSources")
-    for number, source in enumerate(sources if isinstance(sources, list) else ()):
+    for number, source in enumerate(_list(raw, "backlogSources")):
         if isinstance(source, dict):
             place = f"backlogSources[{number}]"
-            if isinstance(command := source.get("command"), str) and command.strip():
+            if command := _text(source, "command"):
                 yield _command(CONFIG_FILE, f"{place}.command", command)
                 yield from _grants(CONFIG_FILE, source, ("network",), f"{place}.")
             else:
                 yield _command(CONFIG_FILE, place, _settings(source))
     if raw.get("landOn") == "pr":
         yield _command(CONFIG_FILE, "landOn", "pr")
-    requests = raw.get("pullRequests")
-    if isinstance(requests, dict) and requests:
+    if requests := _table(raw, "pullRequests"):
         yield _command(CONFIG_FILE, "pullRequests", _settings(requests))
 
 
 def _programs(raw: Mapping[str, Any]) -> Iterator[ProjectCommand]:
     """Yield the programs of the Agent Client Protocol, with their variables and claims."""
-    programs = raw.get("acp")
-    for name, program in programs.items() if isinstance(programs, dict) else ():
+    for name, program in _table(raw, "acp").items():
         words = program.get("command") if isinstance(program, dict) else None
         text = " ".join(str(word) for word in words) if isinstance(words, list) else str(words)
         yield _command(CONFIG_FILE, f"acp.{name}", text, program)
@@ -168,12 +164,9 @@ def _choices(raw: Mapping[str, Any], where: str) -> Iterator[tuple[str, str, str
         yield where.removesuffix(".") or "agent", "agent", name
     if where and isinstance(path := raw.get("path"), str):
         yield f"{where}path", "path", path
-    others: list[tuple[str, Any]] = []
-    if isinstance(roles := raw.get("agents"), dict):
-        others += [(f"agents.{role}", choice) for role, choice in roles.items()]
+    others = [(f"agents.{role}", choice) for role, choice in _table(raw, "agents").items()]
     for key in ("fallback", "attempts"):
-        if isinstance(chain := raw.get(key), list):
-            others += [(f"{where}{key}[{number}]", choice) for number, choice in enumerate(chain)]
+        others += [(f"{where}{key}[{number}]", it) for number, it in enumerate(_list(raw, key))]
     for place, choice in others:
         if isinstance(choice, str):
             yield place, "agent", choice
@@ -183,27 +176,20 @@ def _choices(raw: Mapping[str, Any], where: str) -> Iterator[tuple[str, str, str
 
 def _of_plan_build(project: Path) -> Iterator[ProjectCommand]:
     raw = _object(project / PLAN_BUILD_CONFIG_FILE)
-    group = raw.get("verify")
+    group = {f"verify.{key}": value for key, value in _table(raw, "verify").items()}
     for key in _VERIFY:
-        value = raw.get(key)
-        if value is None and isinstance(group, dict):
-            value = group.get(key.partition(".")[2])
-        if isinstance(value, str) and value.strip():
+        if value := _text(group if raw.get(key) is None else raw, key):
             yield _command(PLAN_BUILD_CONFIG_FILE, key, value)
     yield from _agents(project, {"agent": raw.get("agent")}, PLAN_BUILD_CONFIG_FILE)
 
 
 def _of_agent_file(project: Path) -> Iterator[ProjectCommand]:
     raw = _object(project / AGENT_FILE)
-    hooks = raw.get("hooks")
-    before = hooks.get("PreToolUse") if isinstance(hooks, dict) else None
-    for hook in before if isinstance(before, list) else ():
+    for hook in _list(_table(raw, "hooks"), "PreToolUse"):
         if isinstance(hook, dict):
             yield _command(AGENT_FILE, "hooks", str(hook.get("command", "")), hook)
-    yield from _servers(AGENT_FILE, raw.get("mcpServers"))
-    permissions = raw.get("permissions")
-    if isinstance(permissions, dict):
-        yield from _grants(AGENT_FILE, permissions, ("allow",), "permissions.")
+    yield from _servers(AGENT_FILE, raw)
+    yield from _grants(AGENT_FILE, _table(raw, "permissions"), ("allow",), "permissions.")
     yield from _grants(AGENT_FILE, raw, _AGENT_GRANTS)
 
 
@@ -230,7 +216,7 @@ def _of_agent_settings(project: Path) -> Iterator[ProjectCommand]:
             yield ProjectCommand(file, "settings that are not plain JSON", _file_digest(path))
         for key in keys or _STARTING:
             if key == "mcpServers":
-                yield from _servers(file, raw.get(key))
+                yield from _servers(file, raw)
             elif raw.get(key):
                 yield _command(file, key, _shown(raw[key]), raw[key])
     plugins = (path for folder in _PLUGINS for path in sorted((project / folder).glob("*")))
@@ -242,22 +228,18 @@ def _of_agent_settings(project: Path) -> Iterator[ProjectCommand]:
 def _of_git(project: Path) -> Iterator[ProjectCommand]:
     if not any((folder / ".git").exists() for folder in (project, *project.parents)):
         return
-
     for name, value in program_settings(project):
         yield ProjectCommand(f"git config: {name}", value or "")
     folder = git_folder(project)
-    for name in _GIT_HOOKS if folder is not None else ():
-        assert folder is not None
-        path = folder / "hooks" / name
+    for path in [folder / "hooks" / name for name in _GIT_HOOKS] if folder is not None else ():
         if path.is_file() and os.access(path, os.X_OK):
-            yield ProjectCommand(f"git hook: {name}", str(path), _file_digest(path))
+            yield ProjectCommand(f"git hook: {path.name}", str(path), _file_digest(path))
 
 
-def _servers(file: str, servers: object) -> Iterator[ProjectCommand]:
-    for name, server in servers.items() if isinstance(servers, dict) else ():
-        words = [server.get("command"), server.get("url")] if isinstance(server, dict) else []
-        arguments = server.get("args") if isinstance(server, dict) else None
-        words += arguments if isinstance(arguments, list) else []
+def _servers(file: str, raw: Mapping[str, Any]) -> Iterator[ProjectCommand]:
+    for name, server in _table(raw, "mcpServers").items():
+        settings = server if isinstance(server, dict) else {}
+        words = (settings.get("command"), settings.get("url"), *_list(settings, "args"))
         text = " ".join(str(word) for word in words if word)
         yield _command(file, f"mcpServers.{name}", text, server)
 
@@ -283,6 +265,24 @@ def _shown(value: object) -> str:
 
 def _settings(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{key}: {_shown(value)}" for key, value in values.items())
+
+
+def _table(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """Return the object under the key; an empty one for any other value."""
+    value = raw.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _list(raw: Mapping[str, Any], key: str) -> list[Any]:
+    """Return the list under the key; an empty one for any other value."""
+    value = raw.get(key)
+    return value if isinstance(value, list) else []
+
+
+def _text(raw: Mapping[str, Any], key: str) -> str:
+    """Return the text under the key; "" for a blank one or any other value."""
+    value = raw.get(key)
+    return value if isinstance(value, str) and value.strip() else ""
 
 
 def _object(path: Path) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def test_the_last_attempt_clears_the_count() -> None:
     assert 1 == attempts.count("a")
     assert attempts.failed("a", NOW) is None
     assert 0 == attempts.count("a")
-    assert ["a"] == attempts.ready(["a"], NOW)
+    assert ["a"] == [*attempts.due(["a"], NOW)]
 
 
 def test_a_limit_that_is_renewed() -> None:
@@ -57,8 +57,8 @@ def test_only_the_item_itself_is_paused() -> None:
     """A paused item blocks no other item, and is ready once its pause is over."""
     attempts = Attempts(max_attempts=3, retry_seconds=60)
     attempts.failed("a", NOW)
-    assert ["b"] == attempts.ready(["a", "b"], later(59.9))
-    assert ["a", "b"] == attempts.ready(["a", "b"], later(60))
+    assert ["b"] == [*attempts.due(["a", "b"], later(59.9))]
+    assert ["a", "b"] == [*attempts.due(["a", "b"], later(60))]
     assert 60 == attempts.next_due(["a", "b"], NOW)
     assert attempts.next_due(["a", "b"], later(60)) is None
 
@@ -68,7 +68,7 @@ def test_a_run_without_an_error_clears_the_count() -> None:
     attempts = Attempts(max_attempts=2, retry_seconds=60)
     attempts.failed("a", NOW)
     attempts.succeeded("a")
-    assert ["a"] == attempts.ready(["a"], NOW)
+    assert ["a"] == [*attempts.due(["a"], NOW)]
     assert 60 == attempts.failed("a", NOW)
 
 
@@ -95,8 +95,8 @@ def test_a_usage_limit_pauses_everything_and_counts_nothing() -> None:
     attempts = Attempts(max_attempts=1, retry_seconds=60)
     assert 7200 == attempts.limited(NOW, later(7200))
     assert 0 == attempts.count("a")
-    assert [] == attempts.ready(["a", "b"], later(7199))
-    assert ["a", "b"] == attempts.ready(["a", "b"], later(7200))
+    assert [] == [*attempts.due(["a", "b"], later(7199))]
+    assert ["a", "b"] == [*attempts.due(["a", "b"], later(7200))]
 
 
 def test_how_long_all_items_are_paused() -> None:
@@ -142,8 +142,8 @@ def test_everything_waits_for_a_person() -> None:
     attempts = Attempts(max_attempts=1, retry_seconds=60)
     seconds = attempts.wait(NOW)
     assert seconds == attempts.paused(NOW) > 0
-    assert [] == attempts.ready(["a"], later(seconds - 1))
-    assert ["a"] == attempts.ready(["a"], later(seconds))
+    assert [] == [*attempts.due(["a"], later(seconds - 1))]
+    assert ["a"] == [*attempts.due(["a"], later(seconds))]
 
 
 def test_a_stalled_run_is_repeated_once() -> None:
@@ -161,8 +161,8 @@ def test_the_counts_of_an_earlier_process() -> None:
     attempts = Attempts(max_attempts=3, retry_seconds=60)
     attempts.restore("a", 2, later(60))
     assert 2 == attempts.count("a")
-    assert [] == attempts.ready(["a"], later(59))
-    assert ["a"] == attempts.ready(["a"], later(60))
+    assert [] == [*attempts.due(["a"], later(59))]
+    assert ["a"] == [*attempts.due(["a"], later(60))]
     assert attempts.failed("a", NOW) is None
     for _ in range(20):
         attempts.restore_limit()

@@ -135,6 +135,12 @@ def test_the_lines_of_an_earlier_reason_go_with_it() -> None:
     assert "---\nafter: a.md\n---\ntext" == with_held(text, "")
 
 
+def test_line_ends_of_two_kinds() -> None:
+    """The front matter may end its lines in another way than the text."""
+    text = "---\rneeds: gpu\r---\rfirst\nsecond"
+    assert '---\rneeds: gpu\rheld: "c"\n---\rfirst\nsecond' == with_held(text, "c")
+
+
 @pytest.mark.parametrize(
     ("front", "is_imported"),
     [("source: forge\nid: 1", True), ("source: forge", False), ("id: 1", False), ("id:", False)],

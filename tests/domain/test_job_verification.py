@@ -72,10 +72,10 @@ def test_a_part_that_the_agent_denies_is_not_proven_by_an_exit_code() -> None:
 
 def test_command_results_are_reported() -> None:
     """The exit code is reported, after a failure with the end of the output."""
-    assert "`make test` exited with 0" == TESTS.told
+    assert "`make test` exited with 0" == TESTS.text
     failed = replace(TESTS, exit_code=2, output="x" * 2000 + " the end\n")
-    assert "`make test` exited with 2:\n" + "x" * 992 + " the end" == failed.told
-    assert "`make` exited with 1" == replace(BUILD, exit_code=1, output=" \n").told
+    assert "`make test` exited with 2:\n" + "x" * 992 + " the end" == failed.text
+    assert "`make` exited with 1" == replace(BUILD, exit_code=1, output=" \n").text
 
 
 def test_findings_are_a_list() -> None:
@@ -181,8 +181,8 @@ def test_the_facts_reach_the_agent() -> None:
         "  1 failed",
         "  2 passed",
         '- Commit message is not conventional, "type(scope): text": "Cart"',
-    ] == known.told.splitlines()
-    assert "- nothing\n" == facts().told
+    ] == known.as_list.splitlines()
+    assert "- nothing\n" == facts().as_list
 
 
 def test_counts_are_of_each_job_and_never_change_in_place() -> None:

@@ -121,7 +121,7 @@ class TestRestore:
     def test_the_limit_is_restored(self) -> None:
         """When no agent is left the limit is the recorded one."""
         roster = self.restored(fell(0, 7000))
-        left = roster.left_over({"a": "A", "b": "B"}, "b", RuntimeError("no"), at(100))
+        left = roster.final_error({"a": "A", "b": "B"}, "b", RuntimeError("no"), at(100))
         assert isinstance(left, QuotaExceeded)
         assert (at(7000), "no agent is available (A: why; B: no)") == (left.resets_at, left.message)
 

@@ -55,6 +55,8 @@ def test_the_first_line_names_the_source(content: str, expected: Until) -> None:
         ("file", "needs a path"),
         ("time tomorrow", "needs a date and a time"),
         ("time", "needs a date and a time"),
+        ("time 0001-01-01 00:00", "needs a date and a time"),
+        ("time 0001-01-01T00:00+05:00", "needs a date and a time"),
         ("time 2026-12-03 06:00Z", "later than the longest wait allows, 24 h from now"),
         ("person", "needs the question"),
     ],
@@ -113,7 +115,7 @@ def test_what_an_agent_is_told(wait: WaitingEnded | WaitingRefused, expected: st
         (CiDone(commit="0123456789abcdef"), "the CI of commit 0123456789ab"),
         (ProcessEnded(pid=4711), "the end of process 4711"),
         (At(time=SIX), "2026-12-01 06:00"),
-        (PersonAnswers(question=f"Really?\n{'x' * 300}"), f"an answer to: Really? {'x' * 192}..."),
+        (PersonAnswers(question=f"Really?\n{'x' * 300}"), f"an answer to: Really? {'x' * 191}…"),
     ],
 )
 def test_a_wait_in_words(until: Until, expected: str) -> None:

@@ -26,7 +26,7 @@ from cuggino.git import Git, commit_of
 from cuggino.notify import CommandNotifier
 from cuggino.operators import flow
 from cuggino.sandbox import Views, protected_for
-from cuggino.sandbox.view import shared_objects
+from cuggino.sandbox.repository import shared_objects
 from cuggino.stages import (
     GitRepository,
     GitSnapshots,

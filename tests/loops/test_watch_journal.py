@@ -122,7 +122,7 @@ def test_stalled_runs_are_restored(tmp_path: Path) -> None:
     restore_attempts(attempts, watch_of(tmp_path, stalled, other, done))
     assert ["why", None] == [attempts.review(name) for name in ("1.md", "2.md")]
     assert not attempts.stalled("1.md", "again")
-    assert ["1.md", "2.md"] == attempts.ready(["1.md", "2.md"], AT)
+    assert ["1.md", "2.md"] == [*attempts.due(["1.md", "2.md"], AT)]
 
 
 def test_counted_failures_are_restored(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_counted_failures_are_restored(tmp_path: Path) -> None:
     restore_attempts(attempts, watch_of(tmp_path, RETRY, limited, parked, away))
     names = ["1.md", "2.md", "3.md"]
     assert [1, 0, 0] == [attempts.count(name) for name in names]
-    assert ["2.md", "3.md"] == attempts.ready(names, AT)
+    assert ["2.md", "3.md"] == [*attempts.due(names, AT)]
     assert 60.0 == attempts.next_due(names, AT)
 
 

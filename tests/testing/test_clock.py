@@ -11,7 +11,7 @@ from reactivex import interval, operators as ops, timer
 
 from cuggino.processes.process import process_lines
 from cuggino.testing import StandsStill, VirtualClock, no_leaks
-from cuggino.testing.clock import seconds, spoken
+from cuggino.testing.clock import seconds, time_text
 from cuggino.testing.doubles import changes_seen_by
 from cuggino.testing.runtime import play
 
@@ -43,7 +43,7 @@ def test_timedelta_is_a_duration() -> None:
 )
 def test_readable_times(when: float, words: str) -> None:
     """A short time is printed in seconds, a long one in its units."""
-    assert words == spoken(when)
+    assert words == time_text(when)
 
 
 def test_years_take_no_time() -> None:

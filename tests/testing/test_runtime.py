@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,7 @@ class TestDelivering:
         sessions: dict[Role, list[Any]] = {
             "initializer": [[Use("create_deliverable", {"deliverables": [wanted]}), ENDED]],
             "coding": [
-                [Wait("10m"), _status("nobody"), _status("D1"), Wait("1m"), ENDED],
+                [Wait("10m"), _status("nobody"), _status("D1"), Wait("1m"), Use("list"), ENDED],
             ],
         }
         cousin = VirtualRuntime(tmp_path, sessions, files={"SPEC.md": "A blue page."})
@@ -127,7 +128,9 @@ class TestDelivering:
             ev.DeliverableStatusChanged
         )  # as it is written, not at the end
         assert 720.0 == story.ended_at
-        assert [False, True, False] == [result.is_error for result in story.of(ev.ToolResult)]
+        results = story.of(ev.ToolResult)
+        assert [False, True, False, False] == [result.is_error for result in results]
+        assert [{**wanted, "status": "passed"}] == json.loads(results[-1].output)["deliverables"]
 
     def test_plan_and_build(self, tmp_path: Path) -> None:
         """The plan/build loop reads the files written by its sessions."""

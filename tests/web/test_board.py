@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from cuggino import events as ev
-from cuggino.domain import options_of
 from cuggino.runs import RunState
 from cuggino.storage import Backlog, Origins, Workspace, digest_of, new_run_id
 from cuggino.storage.journal import Journal
@@ -299,21 +298,3 @@ def test_last_run_beside_one_at_work(workspace: Workspace) -> None:
 def test_note_of_what_was_sent_back(reason: str, note: str) -> None:
     """A reason that is unknown, as after a restart of the watch, leaves no colon behind."""
     assert note == _note_of(RunState(place="sent-back", returns=1, return_reason=reason))
-
-
-@pytest.mark.parametrize(
-    ("text", "options"),
-    [
-        ("# Which?\n\n- CSV\n- `JSON`.\n", ("CSV", "JSON")),
-        ("1. Yes\n2) **No**", ("Yes", "No")),
-        ("- not these\n- two\n\nEither\n\n* a\n\n* b", ("a", "b")),
-        ("- alone", ()),
-        ("No list", ()),
-        ("".join(f"- {number}\n" for number in range(7)), ()),
-        ("- a\n- " + "long " * 20, ()),
-        ("", ()),
-    ],
-)
-def test_options_of_a_question(text: str, options: tuple[str, ...]) -> None:
-    """The last short list of a question is what it offers."""
-    assert options == options_of(text)

@@ -349,10 +349,10 @@ class RoutedAgent(LlmAgent):
         other = self._roster.available(others, now)
         if other is None and when_to_fall_back(error) == "after_retries":
             # One that may recover at any time is preferred over those on cooldown.
-            raise self._roster.left_over(names, candidate, error, now)
+            raise self._roster.final_error(names, candidate, error, now)
         cooldown = self._roster.failed(candidate, error, now)
         if other is None:
-            raise self._roster.left_over(names, candidate, error, now)
+            raise self._roster.final_error(names, candidate, error, now)
         return other, AgentFellBack(
             role=role or "",
             from_agent=candidate.name,

@@ -13,7 +13,7 @@ from reactivex import Observable, defer, just, operators as ops
 from reactivex.subject import Subject
 
 from cuggino.domain import PlanTask, SlotLimit, is_overload
-from cuggino.errors import CugginoError, Interrupted, ItemSkipped, LoopError, ProcessError
+from cuggino.errors import CugginoError, Interrupted, ItemSkipped, ProcessError, cause_of
 from cuggino.events import (
     CommitPerformed,
     ControlIgnored,
@@ -289,7 +289,7 @@ class Tasks:
 
     def _is_stopped(self, error: CugginoError) -> bool:
         """Return whether a person has asked the run to end after the stages at work."""
-        cause = error.cause if isinstance(error, LoopError) else error
+        cause = cause_of(error)
         return isinstance(cause, Interrupted) and self._run.control.standing.value.stops
 
     # A task that lands

@@ -304,7 +304,7 @@ class JobGate:
                 job_id=claim.job_id,
                 requirement_code=code,
                 description=claim.description,
-                facts=facts.told,
+                facts=facts.as_list,
                 build_command=options.verify_build,
                 test_command=options.verify_test,
             )

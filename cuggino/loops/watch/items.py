@@ -25,11 +25,11 @@ from cuggino.errors import (
     ClusterLost,
     CugginoError,
     Interrupted,
-    LoopError,
     QuotaExceeded,
     ReplayDiverged,
     SessionError,
     StorageError,
+    cause_of,
 )
 from cuggino.events import (
     LoopMaxIterations,
@@ -195,7 +195,7 @@ class Items:
         """Return the state of the folders, as they were seen."""
         self.take(listing, now)
         free = list(self.listing.order.ready)
-        ready = len(self.attempts.ready(free, now))
+        ready = len([*self.attempts.due(free, now)])
         return Situation(issues=len(issues), ready=ready, paused=len(free) - ready)
 
     def take(self, listing: Listing, now: datetime, blocked: Mapping[str, str] = _NONE) -> None:
@@ -366,7 +366,7 @@ class Items:
             return None
         now = self._run.lane.now
         attempt = self.attempts.count(name) + 1
-        cause = error.cause if isinstance(error, LoopError) else error
+        cause = cause_of(error)
         pause: float | None
         login = needs_login(error)
         if login:
@@ -469,7 +469,7 @@ def ends_the_watch(error: CugginoError) -> bool:
     A person has stopped it, a budget is spent, the cluster is lost, a replay diverges, or the
     workspace cannot be written; a missing plan is the agent's failure.
     """
-    cause = error.cause if isinstance(error, LoopError) else error
+    cause = cause_of(error)
     if isinstance(cause, BudgetExceeded | ClusterLost | Interrupted | ReplayDiverged):
         return True
     return isinstance(error, StorageError) and not isinstance(error, SessionError)

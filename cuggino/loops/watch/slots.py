@@ -25,9 +25,9 @@ from cuggino.errors import (
     ForgeRefused,
     Interrupted,
     ItemSkipped,
-    LoopError,
     StorageError,
     WorkspaceLocked,
+    cause_of,
 )
 from cuggino.events import (
     ControlIgnored,
@@ -427,7 +427,7 @@ class SlotWatch(Story):
 
     def _is_stopped(self, error: CugginoError) -> bool:
         """Return whether a person has asked all items to end after their stages."""
-        cause = error.cause if isinstance(error, LoopError) else error
+        cause = cause_of(error)
         return isinstance(cause, Interrupted) and self._run.control.standing.value.stops
 
     # How an item leaves the backlog.

@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 from reactivex import Observable, abc
 from reactivex.disposable import SerialDisposable
 
-from cuggino.domain import PollingWatch, RepetitionWatch
+from cuggino.domain import PollingWatch, RepetitionWatch, duration_text
 from cuggino.errors import AgentStalled
 from cuggino.events import (
     AgentFellBack,
@@ -481,7 +481,7 @@ class _Ladder(abc.DisposableBase, Generic[T]):
         if silent_at is not None and silent_at <= now:
             silent = (now - self._heard).total_seconds()
             setting = "toolTimeout" if self._tools else "idleTimeout"
-            return self._slow(f"the agent was silent for {_in_words(silent)}", setting, silent)
+            return self._slow(f"the agent was silent for {duration_text(silent)}", setting, silent)
         if self._repeated:
             return _Problem(
                 f"the agent called {self._watch.tool} {self._repeated} times in a row with the "
@@ -491,7 +491,7 @@ class _Ladder(abc.DisposableBase, Generic[T]):
                 repeated=self._repeated,
             )
         took = (now - self._full_time_since()).total_seconds()
-        return self._slow(f"the agent was not done after {_in_words(took)}", "stageTimeout")
+        return self._slow(f"the agent was not done after {duration_text(took)}", "stageTimeout")
 
     def _slow(self, what: str, setting: str, idle: float | None = None) -> _Problem:
         names = self._tools.names
@@ -565,15 +565,6 @@ def _running(names: tuple[str, ...]) -> str:
             return f"{names[0]} and {names[1]} were running"
         case many:
             return f"{names[0]} and {many - 1} other tools were running"
-
-
-def _in_words(seconds: float) -> str:
-    """Format a duration for a sentence: `90 s`, `15 min`, `2 h`."""
-    if seconds < 120:
-        return f"{seconds:.3g} s"
-    if seconds < 7200:
-        return f"{seconds / 60:.3g} min"
-    return f"{seconds / 3600:.3g} h"
 
 
 def _check_limit(name: str, seconds: float | None) -> None:

@@ -11,7 +11,7 @@ from typing import TypeVar
 from reactivex import Observable, abc, defer
 
 from cuggino.domain import Schedule
-from cuggino.errors import AgentFailed, AgentFailure, CugginoError, LoopError
+from cuggino.errors import AgentFailed, AgentFailure, CugginoError, LoopError, cause_of
 from cuggino.events import AgentRetry
 from cuggino.operators.flow import Flow, emit, flow, forward, pause
 from cuggino.operators.scheduler import serial
@@ -58,7 +58,7 @@ def is_transient(error: Exception) -> bool:
 
 def is_outage(error: Exception) -> bool:
     """Return True for a transient failure of the service or the network, not of the program."""
-    cause = error.cause if isinstance(error, LoopError) else error
+    cause = cause_of(error)
     return isinstance(cause, AgentFailed) and cause.reason in _OUTAGES
 
 
@@ -141,13 +141,13 @@ def retrying(
 
 def _told_wait(error: Exception, now: datetime) -> float:
     """Return the seconds until the failure's own time for another try, 0 without one."""
-    cause = error.cause if isinstance(error, LoopError) else error
+    cause = cause_of(error)
     at = cause.retry_at if isinstance(cause, AgentFailed) else None
     return (at - now).total_seconds() if at is not None else 0.0
 
 
 def _announcement(error: Exception, schedule: Schedule, attempt: int, delay: float) -> AgentRetry:
-    cause = error.cause if isinstance(error, LoopError) and error.cause else error
+    cause = cause_of(error)
     return AgentRetry(
         reason=cause.reason if isinstance(cause, AgentFailed) else type(cause).__name__,
         message=str(cause),

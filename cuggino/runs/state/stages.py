@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
@@ -42,7 +42,7 @@ class Stages:
                 stages = replace(self, finished=self.finished + 1)
                 if stage is None or stage not in self.running:
                     return stages
-                changed = stages._changed(stage, outcome=outcome)
+                changed = stages._changed(stage, lambda one: replace(one, outcome=outcome))
                 return changed._closed(stage, at, "finished")
             case ev.WatchAuditStarted():
                 name = stage or _AUDIT  # another one, not a repetition
@@ -61,7 +61,8 @@ class Stages:
             case ev.SnapshotTaken(ref=ref) if stage is not None and stage in self.running:
                 if self.tries[self.latest[stage]].snapshot:
                     return self
-                return self._changed(stage, snapshot=ref.removeprefix(_SNAPSHOTS))
+                name = ref.removeprefix(_SNAPSHOTS)
+                return self._changed(stage, lambda one: replace(one, snapshot=name))
             case _ if stage is not None and stage in self.running:
                 before = self.running[stage]
                 after = before.add(event)
@@ -92,7 +93,8 @@ class Stages:
         before = self.latest.get(stage)
         if before is not None:
             attempt = self.tries[before].attempt + 1
-            stages = self._closed(stage, at, "repeated")._changed(stage, ending="repeated")
+            closed = self._closed(stage, at, "repeated")
+            stages = closed._changed(stage, lambda one: replace(one, ending="repeated"))
         begun = StageTry(
             stage=stage,
             name=name,
@@ -110,9 +112,10 @@ class Stages:
             running={**stages.running, stage: Spending()},
         )
 
-    def _changed(self, stage: str, **changes: object) -> Stages:
+    def _changed(self, stage: str, change: Callable[[StageTry], StageTry]) -> Stages:
+        """Return the stages with a change of the latest attempt at this one."""
         place = self.latest[stage]
-        changed = replace(self.tries[place], **changes)  # type: ignore[arg-type] # any fields
+        changed = change(self.tries[place])
         return replace(self, tries=(*self.tries[:place], changed, *self.tries[place + 1 :]))
 
     def _closed(self, stage: str, at: datetime, ending: Ending) -> Stages:
@@ -121,11 +124,14 @@ class Stages:
             return self
         closed = self._changed(
             stage,
-            end=max(self.tries[self.latest[stage]].start, at),
-            ending=ending,
-            cost_usd=spent.cost_usd,
-            cost_estimated=spent.cost_estimated,
-            usage=spent.usage,
+            lambda one: replace(
+                one,
+                end=max(one.start, at),
+                ending=ending,
+                cost_usd=spent.cost_usd,
+                cost_estimated=spent.cost_estimated,
+                usage=spent.usage,
+            ),
         )
         running = {one: each for one, each in self.running.items() if one != stage}
         return replace(closed, running=running)

@@ -18,16 +18,15 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
-from unittest import SkipTest
 
 from cuggino.testing.conformance.agent import AgentConformance
-from cuggino.testing.conformance.arena import Arena
+from cuggino.testing.conformance.arena import PlayArena
 from cuggino.testing.conformance.failures import FailureConformance
 from cuggino.testing.conformance.guard import GuardConformance
 from cuggino.testing.conformance.rules import Rules
-from cuggino.testing.conformance.verdicts import Verdict
+from cuggino.testing.conformance.verdicts import Verdict, verdict_of
 
 __all__ = [
     "SUITES",
@@ -50,12 +49,11 @@ def rules_of(suite: type[Rules] = AgentConformance) -> tuple[str, ...]:
 
 
 def try_agent(
-    arena: Callable[[Path], Arena], suite: type[Rules] = AgentConformance
+    arena: Callable[[Path], PlayArena], suite: type[Rules] = AgentConformance
 ) -> tuple[Verdict, ...]:
     """Check an agent against the rules of a suite; `arena` makes an arena in an empty folder.
 
-    Errors of the arena other than `CannotPlay` are raised here. `GuardConformance` takes a
-    `GuardArena`, which every `PlayArena` is.
+    Errors of the arena other than `CannotPlay` are raised here.
     """
     fresh = type(suite.__name__, (suite,), {})  # shares no sessions with others
     verdicts = []
@@ -63,16 +61,6 @@ def try_agent(
         for number, name in enumerate(rules_of(suite)):
             place = Path(folder, str(number)).resolve()
             place.mkdir()
-            verdicts.append(_verdict(fresh, name, arena(place)))
+            check = partial(getattr(fresh(), name), arena(place))
+            verdicts.append(verdict_of(name.removeprefix("test_"), check))
     return tuple(verdicts)
-
-
-def _verdict(suite: type[Rules], name: str, arena: Any) -> Verdict:
-    rule = name.removeprefix("test_")
-    try:
-        getattr(suite(), name)(arena)
-    except SkipTest as reason:
-        return Verdict(rule=rule, outcome="skipped", message=str(reason))
-    except AssertionError as error:
-        return Verdict(rule=rule, outcome="failed", message=str(error))
-    return Verdict(rule=rule, outcome="passed")

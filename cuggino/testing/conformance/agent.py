@@ -39,15 +39,15 @@ from cuggino.testing.conformance.acts import (
     Think,
     Write,
 )
-from cuggino.testing.conformance.arena import Arena
+from cuggino.testing.conformance.arena import PlayArena
 from cuggino.testing.conformance.rules import (
     LONG,
     Rules,
     capabilities,
     has,
+    hold_until,
     needs,
     nothing_left,
-    once,
     requests_of,
     rule,
     same,
@@ -164,13 +164,13 @@ class LongSession:
 class AgentConformance(Rules):
     """Rules for the input and the events of a session.
 
-    Each rule is a method that takes a new `Arena`; its docstring is the rule. A rule for
+    Each rule is a method that takes a new `PlayArena`; its docstring is the rule. A rule for
     what the agent does not claim (see `Capabilities`) or the arena cannot play is skipped with the
     reason. Rules that only inspect a session share it within a subclass. Needs a POSIX system.
     """
 
     @rule
-    def test_is_an_agent(self, arena: Arena) -> None:
+    def test_is_an_agent(self, arena: PlayArena) -> None:
         """It has a name and a version, and declares its sandbox."""
         agent, claimed = arena.agent, capabilities(arena)
         assert agent.name.strip(), "it has no name"
@@ -180,29 +180,29 @@ class AgentConformance(Rules):
         assert claimed.sandbox or unavailable, f"it has a sandbox that is not declared: {claimed}"
 
     @rule
-    def test_prompt(self, arena: Arena) -> None:
+    def test_prompt(self, arena: PlayArena) -> None:
         """A prompt reaches the model unchanged, with all its characters."""
         has(ODD, requests_of(work(self, arena))[0].text, "the prompt")
 
     @rule
-    def test_long_prompt(self, arena: Arena) -> None:
+    def test_long_prompt(self, arena: PlayArena) -> None:
         """A prompt of 300 kB reaches the model whole."""
         played = long_session(self, arena)
         has(played.prompt, requests_of(played.outcome)[0].text, "the prompt")
 
     @rule
-    def test_system_prompt(self, arena: Arena) -> None:
+    def test_system_prompt(self, arena: PlayArena) -> None:
         """A system prompt reaches the model unchanged, as a system prompt."""
         has(ODD_SYSTEM, requests_of(work(self, arena))[0].system, "the system prompt")
 
     @rule
-    def test_long_system_prompt(self, arena: Arena) -> None:
+    def test_long_system_prompt(self, arena: PlayArena) -> None:
         """A system prompt of 300 kB reaches the model whole."""
         played = long_session(self, arena)
         has(played.system_prompt, requests_of(played.outcome)[0].system, "the system prompt")
 
     @rule
-    def test_model(self, arena: Arena) -> None:
+    def test_model(self, arena: PlayArena) -> None:
         """The requested model is used."""
         needs(arena.other_model is not None, "a choice of models")
         used = requests_of(long_session(self, arena).outcome)[0].model
@@ -211,13 +211,13 @@ class AgentConformance(Rules):
         )
 
     @rule
-    def test_environment(self, arena: Arena) -> None:
+    def test_environment(self, arena: PlayArena) -> None:
         """The variables of a session reach the commands of its tools."""
         outcome = work(self, arena)
         same(f"{VALUE}\n", outcome.files.get("env.txt"), outcome)
 
     @rule
-    def test_working_directory(self, arena: Arena) -> None:
+    def test_working_directory(self, arena: PlayArena) -> None:
         """The commands and files of a session are those of its working directory."""
         outcome = work(self, arena)
         where = outcome.files.get("pwd.txt", "")
@@ -225,7 +225,7 @@ class AgentConformance(Rules):
         same("new\n", outcome.files.get("new.txt"), outcome)
 
     @rule
-    def test_asks_nobody(self, arena: Arena) -> None:
+    def test_asks_nobody(self, arena: PlayArena) -> None:
         """The model has no tool that asks a person, as no one would answer."""
         outcome = work(self, arena)
         offered = {name for request in requests_of(outcome) for name in request.tools}
@@ -237,7 +237,7 @@ class AgentConformance(Rules):
         same([], asking, outcome)
 
     @rule
-    def test_mcp_server(self, arena: Arena) -> None:
+    def test_mcp_server(self, arena: PlayArena) -> None:
         """A session starts its MCP servers and asks for their tools."""
         needs(capabilities(arena).mcp, "MCP")
         log = arena.folder / "asked.log"
@@ -246,13 +246,13 @@ class AgentConformance(Rules):
             return log.read_text(encoding="utf-8").split() if log.exists() else []
 
         # Its tools may be offered at once or found by a search.
-        started = once(lambda: "tools/list" in asked(), arena)
+        started = hold_until(lambda: "tools/list" in asked(), arena)
         turns = ((started, Run("echo one")), Say("Over."))
         outcome = succeeded(arena.session(turns, mcp_servers=tool_server(log)))
         assert "tools/list" in asked(), f"it was asked {asked()} in {outcome}"
 
     @rule
-    def test_mcp_tool(self, arena: Arena) -> None:
+    def test_mcp_tool(self, arena: PlayArena) -> None:
         """The model can call a tool of an MCP server, which is reported as `mcp__server__tool`."""
         needs(capabilities(arena).mcp, "MCP")
         put = Call("files", "put", {"path": str(arena.folder / "put.txt")})
@@ -263,7 +263,7 @@ class AgentConformance(Rules):
         same([False], [result.is_error for result in outcome.of(ToolResult)], outcome)
 
     @rule
-    def test_sub_agent(self, arena: Arena) -> None:
+    def test_sub_agent(self, arena: PlayArena) -> None:
         """A sub-agent works before the session goes on, and its usage counts."""
         outcome = succeeded(arena.session([Delegate([Run("echo sub > sub.txt")]), Say("Over.")]))
         same("sub\n", outcome.files.get("sub.txt"), outcome)
@@ -273,7 +273,7 @@ class AgentConformance(Rules):
         _assert_usage(outcome, capabilities(arena).cost)
 
     @rule
-    def test_needs_permission(self, arena: Arena) -> None:
+    def test_needs_permission(self, arena: PlayArena) -> None:
         """Without `dangerously_skip_permissions` nothing is written, and nothing waits."""
         outcome = arena.session(
             [Run("echo no > run.txt"), Write("write.txt", "no\n"), Say("Over.")],
@@ -284,7 +284,7 @@ class AgentConformance(Rules):
         same(1, len(outcome.of(SessionEnded)), outcome)
 
     @rule
-    def test_resume(self, arena: Arena) -> None:
+    def test_resume(self, arena: PlayArena) -> None:
         """A session resumed by its id keeps the id, and the model knows the conversation."""
         needs(capabilities(arena).resume, "resume")
         first, again = work(self, arena), resumed(self, arena)
@@ -295,7 +295,7 @@ class AgentConformance(Rules):
                 has(text, again.requests[0].text, "the earlier conversation")
 
     @rule
-    def test_resume_unknown_session(self, arena: Arena) -> None:
+    def test_resume_unknown_session(self, arena: PlayArena) -> None:
         """Resuming an unknown session is a `bad_request` before anything else happens."""
         needs(capabilities(arena).resume, "resume")
         outcome = arena.session([Say("Over.")], resume_session_id=arena.unknown_session)
@@ -308,34 +308,34 @@ class AgentConformance(Rules):
         same(0, len(outcome.requests or ()), outcome)
 
     @rule
-    def test_message(self, arena: Arena) -> None:
+    def test_message(self, arena: PlayArena) -> None:
         """A person's message reaches the model unchanged, and is announced before the answer."""
-        said, speak = _person(arena, ODD)
-        turns = ((Meanwhile(speak), Write("new.txt", "new\n")), Say("One."), Say("Two."))
-        outcome = succeeded(arena.session(turns, messages=said))
+        messages, send = _person(arena, ODD)
+        turns = ((Meanwhile(send), Write("new.txt", "new\n")), Say("One."), Say("Two."))
+        outcome = succeeded(arena.session(turns, messages=messages))
         if not capabilities(arena).messages:
             same([], outcome.of(Steered), outcome)
             return
         same([Steered(text=ODD, to="session")], outcome.of(Steered), outcome)
-        told = [e.tag for e in outcome.events if isinstance(e, Steered | ToolCall | AgentMessage)]
-        assert told[0] == "ToolCall", f"it was announced before the model was told: {outcome}"
-        assert told[-1] == "AgentMessage", f"it was announced after the answer: {outcome}"
-        _assert_told(outcome, ODD)
+        tags = [e.tag for e in outcome.events if isinstance(e, Steered | ToolCall | AgentMessage)]
+        assert tags[0] == "ToolCall", f"it was announced before the model had it: {outcome}"
+        assert tags[-1] == "AgentMessage", f"it was announced after the answer: {outcome}"
+        _assert_announced(outcome, ODD)
         has(ODD, requests_of(outcome)[-1].text, "the message")
 
     @rule
-    def test_message_during_the_last_answer(self, arena: Arena) -> None:
-        """A message is announced if, and only if, the model is told; each answer is counted."""
-        said, speak = _person(arena, "Use tabs.")
-        turns = ((Meanwhile(speak), Say("One.")), Say("Two."))
-        outcome = succeeded(arena.session(turns, messages=said))
+    def test_message_during_the_last_answer(self, arena: PlayArena) -> None:
+        """A message is announced if, and only if, the model gets it; each answer is counted."""
+        messages, send = _person(arena, "Use tabs.")
+        turns = ((Meanwhile(send), Say("One.")), Say("Two."))
+        outcome = succeeded(arena.session(turns, messages=messages))
         assert len(outcome.of(Steered)) <= 1, f"it was announced twice: {outcome}"
-        _assert_told(outcome, "Use tabs.")
+        _assert_announced(outcome, "Use tabs.")
         if outcome.of(Steered):
             _assert_usage(outcome, capabilities(arena).cost)
 
     @rule
-    def test_no_messages(self, arena: Arena) -> None:
+    def test_no_messages(self, arena: PlayArena) -> None:
         """A session that gets no messages is like one that cannot get any."""
         quiet, open_ = (
             succeeded(arena.session((Say("One."),), messages=messages))
@@ -344,12 +344,12 @@ class AgentConformance(Rules):
         same(_kinds(quiet), _kinds(open_), open_)
 
     @rule
-    def test_usage(self, arena: Arena) -> None:
+    def test_usage(self, arena: PlayArena) -> None:
         """Tokens and dollars are reported as claimed, and never decrease."""
         _assert_usage(work(self, arena), capabilities(arena).cost)
 
     @rule
-    def test_usage_of_a_resumed_session(self, arena: Arena) -> None:
+    def test_usage_of_a_resumed_session(self, arena: PlayArena) -> None:
         """A resumed session reports its own tokens and dollars, without the earlier ones."""
         claimed = capabilities(arena)
         needs(claimed.resume and claimed.cost != "none", "resume and cost")
@@ -360,7 +360,7 @@ class AgentConformance(Rules):
             assert less, f"one answer cost {again.ended.cost_usd}, five {first.ended.cost_usd}"
 
     @rule
-    def test_session_ended_is_last(self, arena: Arena) -> None:
+    def test_session_ended_is_last(self, arena: PlayArena) -> None:
         """`SessionEnded` comes once and last, then the stream completes, with no process left."""
         outcome = work(self, arena)
         tags = [event.tag for event in outcome.events]
@@ -372,20 +372,20 @@ class AgentConformance(Rules):
         assert ended.num_turns is None or ended.num_turns >= 1, f"no turns: {ended}"
 
     @rule
-    def test_leaves_nothing(self, arena: Arena) -> None:
+    def test_leaves_nothing(self, arena: PlayArena) -> None:
         """A session leaves no process, thread, open file or temporary file."""
         left = long_session(self, arena).left
         assert not left, left
 
     @rule
-    def test_start(self, arena: Arena) -> None:
+    def test_start(self, arena: PlayArena) -> None:
         """The first event, besides pings, is a `SystemMessage`."""
         outcome = work(self, arena)
         events = [event for event in outcome.events if not isinstance(event, PingEvent)]
         assert isinstance(events[0], SystemMessage), f"the start is not reported: {outcome}"
 
     @rule
-    def test_order(self, arena: Arena) -> None:
+    def test_order(self, arena: PlayArena) -> None:
         """Text, calls and results come in the order in which they happened."""
         outcome = work(self, arena)
         kinds = {AgentMessage: "t", ToolCall: "c", ToolResult: "r"}
@@ -395,7 +395,7 @@ class AgentConformance(Rules):
         same("tcrcrcrcrcrt", order, outcome)
 
     @rule
-    def test_text(self, arena: Arena) -> None:
+    def test_text(self, arena: PlayArena) -> None:
         """The text of the model arrives unchanged, each message with its own id."""
         outcome = work(self, arena)
         found: dict[str | None, str] = {}
@@ -406,7 +406,7 @@ class AgentConformance(Rules):
         same([LONG, MARKED.rstrip()], [text.rstrip() for text in found.values()], outcome)
 
     @rule
-    def test_markers(self, arena: Arena) -> None:
+    def test_markers(self, arena: PlayArena) -> None:
         """A marker is read once, however it is split on its way."""
         outcome = work(self, arena)
         found: list[Event] = []
@@ -416,7 +416,7 @@ class AgentConformance(Rules):
         same(list(WORDS), notes, outcome)
 
     @rule
-    def test_deltas(self, arena: Arena) -> None:
+    def test_deltas(self, arena: PlayArena) -> None:
         """Deltas precede their message, share its id and add up to its text; or there are none."""
         outcome = work(self, arena)
         deltas = outcome.of(MessageDelta)
@@ -434,7 +434,7 @@ class AgentConformance(Rules):
         same({}, begun, outcome)
 
     @rule
-    def test_reasoning(self, arena: Arena) -> None:
+    def test_reasoning(self, arena: PlayArena) -> None:
         """Reasoning is never reported as text."""
         outcome = succeeded(arena.session([[Think("Hm <NOTE>no</NOTE>."), Say("Over.")]]))
         same(["Over."], [message.text for message in outcome.of(AgentMessage)], outcome)
@@ -444,7 +444,7 @@ class AgentConformance(Rules):
             same("Hm <NOTE>no</NOTE>.", thought.text, outcome)
 
     @rule
-    def test_tool_names(self, arena: Arena) -> None:
+    def test_tool_names(self, arena: PlayArena) -> None:
         """A command is a `Bash` with its `command`, a new file a `Write` with its `file_path`."""
         outcome = work(self, arena)
         calls = _calls(outcome)
@@ -458,7 +458,7 @@ class AgentConformance(Rules):
         same("new.txt", place.name, outcome)
 
     @rule
-    def test_results(self, arena: Arena) -> None:
+    def test_results(self, arena: PlayArena) -> None:
         """Each call has its own id and is followed by one result of that name."""
         outcome = work(self, arena)
         calls = _calls(outcome)
@@ -473,7 +473,7 @@ class AgentConformance(Rules):
             assert places[id(call)] < places[id(result)], f"{result} comes before {call}"
 
     @rule
-    def test_outputs(self, arena: Arena) -> None:
+    def test_outputs(self, arena: PlayArena) -> None:
         """A result holds the output of its tool, also when the tool failed."""
         outcome = work(self, arena)
         outputs = ("a 'quoted' word", "two", "three", "", "some words")
@@ -482,7 +482,7 @@ class AgentConformance(Rules):
                 assert output in result.output, f"{call} gave {output!r}: {result}"
 
     @rule
-    def test_failed_command(self, arena: Arena) -> None:
+    def test_failed_command(self, arena: PlayArena) -> None:
         """A result is an error when its command exits with a code other than 0, and only then."""
         outcome = work(self, arena)
         *well, last = _calls(outcome)
@@ -492,7 +492,7 @@ class AgentConformance(Rules):
             assert result.is_error, f"{last} failed, but its result is not an error: {result}"
 
     @rule
-    def test_unknown_output(self, arena: Arena) -> None:
+    def test_unknown_output(self, arena: PlayArena) -> None:
         """Lines of the program that are unknown or empty do no harm."""
         for line in _UNKNOWN_LINES:
             arena.inject(line)
@@ -501,7 +501,7 @@ class AgentConformance(Rules):
         same(1, len(outcome.of(SessionEnded)), outcome)
 
 
-def work(rules: Rules, arena: Arena) -> Outcome:
+def work(rules: Rules, arena: PlayArena) -> Outcome:
     """Return the usual session, which succeeded."""
 
     def resume(place: Path, session_id: str | None) -> Outcome:
@@ -532,7 +532,7 @@ def work(rules: Rules, arena: Arena) -> Outcome:
     return succeeded(rules.once("work", play))
 
 
-def resumed(rules: Rules, arena: Arena) -> Outcome:
+def resumed(rules: Rules, arena: PlayArena) -> Outcome:
     """Return the usual session resumed by its id, which succeeded."""
     first = work(rules, arena)
     assert first.ended.session_id, f"it has no session id: {first}"
@@ -541,7 +541,7 @@ def resumed(rules: Rules, arena: Arena) -> Outcome:
     return succeeded(again)
 
 
-def long_session(rules: Rules, arena: Arena) -> LongSession:
+def long_session(rules: Rules, arena: PlayArena) -> LongSession:
     """Return a successful session with long prompts and the other model, if there is one."""
 
     def play() -> LongSession:
@@ -577,15 +577,15 @@ def long_text(first: str) -> str:
     return "--dashes first\n" + "\n".join(lines) + '\n"é" 漢 \\ $X `y` 👍\nthe end'
 
 
-def _person(arena: Arena, text: str) -> tuple[Subject[str], Callable[[], None]]:
-    """Return messages, and what says this text while the model is asked."""
-    said: Subject[str] = Subject()
+def _person(arena: PlayArena, text: str) -> tuple[Subject[str], Callable[[], None]]:
+    """Return messages, and a function that sends this text while the model is asked."""
+    messages: Subject[str] = Subject()
 
-    def speak() -> None:
-        said.on_next(text)
+    def send() -> None:
+        messages.on_next(text)
         threading.Event().wait(arena.hearing if capabilities(arena).messages else 0.0)
 
-    return said, speak
+    return messages, send
 
 
 def _kinds(outcome: Outcome) -> list[str]:
@@ -594,7 +594,7 @@ def _kinds(outcome: Outcome) -> list[str]:
     return [event.tag for event in outcome.events if not isinstance(event, momentary)]
 
 
-def _assert_told(outcome: Outcome, text: str) -> None:
+def _assert_announced(outcome: Outcome, text: str) -> None:
     """Assert that the message was announced if it is in a request, and no sooner."""
     is_asked = [text in request.text for request in requests_of(outcome)]
     assert not is_asked[0], f"it is in the prompt: {outcome}"

@@ -129,111 +129,6 @@ class Running:
         self._ended.set()
 
 
-class Arena(Protocol):
-    """An agent, a folder, and a model that does what a rule wants; one for each test.
-
-    Derive yours from `PlayArena`, which needs one method.
-    """
-
-    @property
-    def patience(self) -> float:
-        """Seconds that a session may take, the agent's retries included, and its release too."""
-
-    @property
-    def folder(self) -> Path:
-        """The working directory of sessions, empty except for the files of the agent."""
-
-    @property
-    def unknown_session(self) -> str:
-        """A session id in the agent's format that does not exist."""
-
-    @property
-    def other_model(self) -> str | None:
-        """A model other than the default; None when there is no choice."""
-
-    @property
-    def harmless_tools(self) -> frozenset[str]:
-        """Tools named like one that asks a person, but which answer at once."""
-
-    @property
-    def limit_lasts(self) -> float | None:
-        """Seconds after which a usage limit is lifted; None when the service does not report it."""
-
-    @property
-    def hearing(self) -> float:
-        """Seconds after which the agent's program, another process, has received a message."""
-
-    @property
-    def agent(self) -> LlmAgent:
-        """An agent configured like those of the sessions, for inspection."""
-
-    def start(
-        self,
-        turns: Sequence[Turn],
-        *,
-        fault: Fault | None = None,
-        through: Through | None = None,
-        **options: Any,
-    ) -> AbstractContextManager[Running]:
-        """Run a session until the context is left, which disposes of it.
-
-        Each turn is one answer of the model. `options` are those of `SpawnOptions`; by default the
-        session works in `folder` and may use its tools. `through` is applied to its stream.
-
-        Raises:
-            CannotPlay: the arena has no way to do that.
-        """
-
-    def session(
-        self, turns: Sequence[Turn], *, fault: Fault | None = None, **options: Any
-    ) -> Outcome:
-        """Run a session to its end."""
-
-    def inject(self, line: str) -> None:
-        """Make the agent's program print this line at the beginning of every later session.
-
-        Raises:
-            CannotPlay: the output of the program is not read.
-        """
-
-    def program(self) -> int:
-        """Return the process id of the agent's program in the one running session.
-
-        Raises:
-            CannotPlay: there is none.
-        """
-
-
-class GuardArena(Arena, Protocol):
-    """An arena for an agent that judges tool calls by a policy."""
-
-    @property
-    def ambient(self) -> dict[str, str]:
-        """Variables added to the environment that the agent's program starts in."""
-
-    def hostile_settings(self) -> Sequence[Mapping[str, str]]:
-        """Return files that a project might contain to switch the guard off.
-
-        Each mapping of paths in the project to texts is tried alone, in a folder `project N` of
-        `folder`. A program that they start creates `hostile.txt` in the project.
-        """
-
-    def rewriting_hook(self, command: str) -> None:
-        """Install a hook of the user that replaces every shell command by this one.
-
-        Raises:
-            CannotPlay: the program has no such hooks.
-        """
-
-    def guard_faults(self, when: GuardFault) -> Sequence[str]:
-        """Return the names of the ways in which the guard can be broken at that moment."""
-
-    def break_guard(
-        self, when: GuardFault, fault: str
-    ) -> AbstractContextManager[Callable[[], None]]:
-        """Prepare sessions whose guard breaks: at once, or when the returned function is called."""
-
-
 class Play(Protocol):
     """An agent whose model is ready."""
 
@@ -249,20 +144,32 @@ class Play(Protocol):
 
 
 class PlayArena(ABC):
-    """An arena built on a single method, `play`."""
+    """An agent, a folder, and a model that does what a rule wants; one for each test.
 
-    patience = 60.0
-    unknown_session = "0199aaaa-0000-4000-8000-00000000ffff"
+    Yours needs one method, `play`. The others are for agents whose guard is tested, or whose
+    program reads settings.
+    """
+
+    patience: float = 60.0
+    """Seconds that a session may take, the agent's retries included, and its release too."""
+    unknown_session: str = "0199aaaa-0000-4000-8000-00000000ffff"
+    """A session id in the agent's format that does not exist."""
     other_model: str | None = None
+    """A model other than the default; None when there is no choice."""
     harmless_tools: frozenset[str] = frozenset()
+    """Tools named like one that asks a person, but which answer at once."""
     limit_lasts: float | None = None
+    """Seconds after which a usage limit is lifted; None when the service does not report it."""
     hearing: float = 0.7
+    """Seconds after which the agent's program, another process, has received a message."""
     options: Mapping[str, Any] = MappingProxyType({})
     """Options of each session, unless a rule sets them."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        """The working directory of sessions, empty except for the files of the agent."""
         self.ambient: dict[str, str] = {}
+        """Variables added to the environment that the agent's program starts in."""
         self._others: frozenset[int] = frozenset()
         self._agent: LlmAgent | None = None
 
@@ -278,6 +185,7 @@ class PlayArena(ABC):
 
     @property
     def agent(self) -> LlmAgent:
+        """An agent configured like those of the sessions, for inspection."""
         if self._agent is None:
             with self.play((), None) as play:
                 self._agent = play.agent
@@ -292,6 +200,14 @@ class PlayArena(ABC):
         through: Through | None = None,
         **options: Any,
     ) -> Iterator[Running]:
+        """Run a session until the context is left, which disposes of it.
+
+        Each turn is one answer of the model. `options` are those of `SpawnOptions`; by default the
+        session works in `folder` and may use its tools. `through` is applied to its stream.
+
+        Raises:
+            CannotPlay: the arena has no way to do that.
+        """
         given: Mapping[str, Any] = {
             "prompt": "Go.",
             "cwd": self.folder,
@@ -320,13 +236,24 @@ class PlayArena(ABC):
     def session(
         self, turns: Sequence[Turn], *, fault: Fault | None = None, **options: Any
     ) -> Outcome:
+        """Run a session to its end."""
         with self.start(turns, fault=fault, **options) as running:
             return running.outcome()
 
     def inject(self, line: str) -> None:
+        """Make the agent's program print this line at the beginning of every later session.
+
+        Raises:
+            CannotPlay: the output of the program is not read.
+        """
         raise CannotPlay("the arena cannot add a line to the output of the agent's program")
 
     def program(self) -> int:
+        """Return the process id of the agent's program in the one running session.
+
+        Raises:
+            CannotPlay: there is none.
+        """
         began = {
             pid: process.create_time()
             for pid, process in child_processes(direct=True).items()
@@ -337,18 +264,35 @@ class PlayArena(ABC):
         return min(began, key=lambda pid: (began[pid], pid))
 
     def hostile_settings(self) -> Sequence[Mapping[str, str]]:
+        """Return files that a project might contain to switch the guard off.
+
+        Each mapping of paths in the project to texts is tried alone, in a folder `project N` of
+        `folder`. A program that they start creates `hostile.txt` in the project.
+        """
         return ()
 
     def rewriting_hook(self, command: str) -> None:
+        """Install a hook of the user that replaces every shell command by this one.
+
+        Raises:
+            CannotPlay: the program has no such hooks.
+        """
         raise CannotPlay("users cannot add hooks to the program")
 
     def guard_faults(self, when: GuardFault) -> Sequence[str]:
+        """Return the names of the ways in which the guard can be broken at that moment."""
         return ()
 
     def break_guard(
         self, when: GuardFault, fault: str
     ) -> AbstractContextManager[Callable[[], None]]:
+        """Prepare sessions whose guard breaks: at once, or when the returned function is called."""
         raise CannotPlay("the arena cannot break the guard")
+
+
+Arena: TypeAlias = PlayArena
+GuardArena: TypeAlias = PlayArena
+"""Names of the two protocols that `PlayArena` once implemented."""
 
 
 def child_processes(*, direct: bool = False) -> dict[int, psutil.Process]:

@@ -19,7 +19,7 @@ from cuggino.events import (
     ToolCall,
 )
 from cuggino.testing.conformance.acts import Act, Fail, FailKind, Outcome, Run, Say
-from cuggino.testing.conformance.arena import Arena, Running
+from cuggino.testing.conformance.arena import PlayArena, Running
 from cuggino.testing.conformance.rules import (
     LONG,
     Rules,
@@ -41,34 +41,34 @@ class FailureConformance(Rules):
     """
 
     @rule
-    def test_bad_request(self, arena: Arena) -> None:
+    def test_bad_request(self, arena: PlayArena) -> None:
         """A request that the service rejects is a `bad_request`."""
         failed(_failing(arena, "bad_request"), "bad_request")
 
     @rule
-    def test_bad_key(self, arena: Arena) -> None:
+    def test_bad_key(self, arena: PlayArena) -> None:
         """A rejected key is an `auth`, with a hint."""
         error = failed(_failing(arena, "bad_key"), "auth")
         assert error.hint, f"it gives no hint: {error}"
 
     @rule
-    def test_no_login(self, arena: Arena) -> None:
+    def test_no_login(self, arena: PlayArena) -> None:
         """An agent without credentials is an `auth`, with a hint."""
         error = failed(arena.session([Say("Over.")], fault="no_login"), "auth")
         assert error.hint, f"it gives no hint: {error}"
 
     @rule
-    def test_prompt_too_long(self, arena: Arena) -> None:
+    def test_prompt_too_long(self, arena: PlayArena) -> None:
         """A prompt longer than the model can read is a `prompt_too_long`."""
         failed(_failing(arena, "too_long"), "prompt_too_long")
 
     @rule
-    def test_rate_limit(self, arena: Arena) -> None:
+    def test_rate_limit(self, arena: PlayArena) -> None:
         """Too many requests are a `rate_limit` or a quota, in time."""
         failed(_failing(arena, "rate_limit"), "rate_limit", "quota")
 
     @rule
-    def test_usage_limit(self, arena: Arena) -> None:
+    def test_usage_limit(self, arena: PlayArena) -> None:
         """A spent usage limit is a quota, with the time of its reset where that is known."""
         before = datetime.now(UTC)
         outcome = _failing(arena, "usage_limit")
@@ -86,22 +86,22 @@ class FailureConformance(Rules):
         assert in_time, f"the limit is lifted {met - before} too late"
 
     @rule
-    def test_overload(self, arena: Arena) -> None:
+    def test_overload(self, arena: PlayArena) -> None:
         """A service with too much load is `overloaded` or `server`, in time."""
         failed(_failing(arena, "overload"), "overloaded", "server")
 
     @rule
-    def test_server_error(self, arena: Arena) -> None:
+    def test_server_error(self, arena: PlayArena) -> None:
         """A service that fails is `server` or `overloaded`, in time."""
         failed(_failing(arena, "server_error"), "server", "overloaded")
 
     @rule
-    def test_no_connection(self, arena: Arena) -> None:
+    def test_no_connection(self, arena: PlayArena) -> None:
         """A service that cannot be reached is a `connection`, in time."""
         failed(_failing(arena, "no_connection"), "connection")
 
     @rule
-    def test_cut_stream(self, arena: Arena) -> None:
+    def test_cut_stream(self, arena: PlayArena) -> None:
         """An answer that breaks off is a failure, with any exit code of the program."""
         outcome = arena.session([[Say(LONG), Fail("cut")]])
         failed(outcome, "connection", "server", "crash", "overloaded", "unknown")
@@ -109,24 +109,24 @@ class FailureConformance(Rules):
         same([], whole, outcome)
 
     @rule
-    def test_transient_failure(self, arena: Arena) -> None:
+    def test_transient_failure(self, arena: PlayArena) -> None:
         """A failure that the agent overcomes by a retry is not one of the session."""
         _assert_recovered(arena.session([Fail("server_error", times=1), Say("Whole.")]))
 
     @rule
-    def test_transient_cut(self, arena: Arena) -> None:
+    def test_transient_cut(self, arena: PlayArena) -> None:
         """The text of a broken answer is not a message when the agent's retry succeeds."""
         _assert_recovered(arena.session([[Say(LONG), Fail("cut", times=1)], Say("Whole.")]))
 
     @rule
-    def test_failure_after_success(self, arena: Arena) -> None:
+    def test_failure_after_success(self, arena: PlayArena) -> None:
         """A session that fails late has failed, and its messages remain."""
         outcome = arena.session([[Say("First."), Run("echo one")], [Fail("bad_key")]])
         failed(outcome, "auth")
         same(["First."], [message.text for message in outcome.of(AgentMessage)], outcome)
 
     @rule
-    def test_resume_after_failure(self, arena: Arena) -> None:
+    def test_resume_after_failure(self, arena: PlayArena) -> None:
         """A session that failed can be resumed when the service works again."""
         needs(capabilities(arena).resume, "resume")
         first = arena.session(
@@ -142,7 +142,7 @@ class FailureConformance(Rules):
                 assert text in again.requests[0].text, f"the model does not know {text!r}: {again}"
 
     @rule
-    def test_killed_program(self, arena: Arena) -> None:
+    def test_killed_program(self, arena: PlayArena) -> None:
         """A killed program is a `crash`, and the processes of its tools end too."""
         sleeper = Sleeper()
         command, count = sleeper.stubborn()
@@ -157,7 +157,7 @@ class FailureConformance(Rules):
             assert named, f"it does not name the signal: {error}"
 
     @rule
-    def test_missing_program(self, arena: Arena) -> None:
+    def test_missing_program(self, arena: PlayArena) -> None:
         """A missing program is an `AgentNotFound` without events, with a hint."""
         outcome = arena.session([Say("Over.")], fault="missing_program")
         error = outcome.error
@@ -166,7 +166,7 @@ class FailureConformance(Rules):
         assert error.hint, f"it gives no hint: {error}"
 
     @rule
-    def test_dispose_at_once(self, arena: Arena) -> None:
+    def test_dispose_at_once(self, arena: PlayArena) -> None:
         """A session that is disposed of before its first event leaves nothing."""
         with (
             nothing_left(arena.patience),
@@ -175,7 +175,7 @@ class FailureConformance(Rules):
             _dispose(running)
 
     @rule
-    def test_dispose_while_waiting(self, arena: Arena) -> None:
+    def test_dispose_while_waiting(self, arena: PlayArena) -> None:
         """A session that is disposed of while the model is silent leaves nothing."""
         with (
             nothing_left(arena.patience),
@@ -189,7 +189,7 @@ class FailureConformance(Rules):
             _dispose(running)
 
     @rule
-    def test_dispose_in_a_message(self, arena: Arena) -> None:
+    def test_dispose_in_a_message(self, arena: PlayArena) -> None:
         """A session that is disposed of in the middle of a message leaves nothing."""
         deltas = capabilities(arena).deltas
 
@@ -206,7 +206,7 @@ class FailureConformance(Rules):
             _dispose(running)
 
     @rule
-    def test_dispose_while_a_tool_runs(self, arena: Arena) -> None:
+    def test_dispose_while_a_tool_runs(self, arena: PlayArena) -> None:
         """A session that is disposed of while a tool runs ends every process of the tool."""
         sleeper = Sleeper()
         command, count = sleeper.stubborn()
@@ -220,7 +220,7 @@ class FailureConformance(Rules):
             same([], sleeper.pids(), Outcome(events=tuple(running.events), error=None))
 
     @rule
-    def test_dispose_at_the_end(self, arena: Arena) -> None:
+    def test_dispose_at_the_end(self, arena: PlayArena) -> None:
         """A subscriber that leaves at `SessionEnded` leaves nothing behind."""
 
         def before_end(event: LlmAgentEvent) -> bool:
@@ -233,7 +233,7 @@ class FailureConformance(Rules):
             same("SessionEnded", outcome.events[-1].tag, outcome)
 
     @rule
-    def test_subscriber_takes_one_event(self, arena: Arena) -> None:
+    def test_subscriber_takes_one_event(self, arena: PlayArena) -> None:
         """A subscriber that takes one event ends the session with it."""
         sleeper = Sleeper()
 
@@ -247,7 +247,7 @@ class FailureConformance(Rules):
             same(None, outcome.error, outcome)
 
     @rule
-    def test_subscriber_raises(self, arena: Arena) -> None:
+    def test_subscriber_raises(self, arena: PlayArena) -> None:
         """An exception downstream reaches `on_error`, and the session leaves nothing."""
         sleeper = Sleeper()
 
@@ -262,7 +262,7 @@ class FailureConformance(Rules):
             assert isinstance(outcome.error, OSError), f"the exception is lost: {outcome}"
 
     @rule
-    def test_concurrent_sessions(self, arena: Arena) -> None:
+    def test_concurrent_sessions(self, arena: PlayArena) -> None:
         """Sessions of one agent at the same time do not mix."""
         with arena.start([Run("echo one"), Say("One.")]) as first:
             first.until(lambda: bool(first.requests() or first.events), expected="a first event")
@@ -278,7 +278,7 @@ def _cut_off(sleeper: Sleeper) -> list[Act]:
     return [Run(sleeper.command), Say("It was cut off.")]
 
 
-def _failing(arena: Arena, kind: FailKind) -> Outcome:
+def _failing(arena: PlayArena, kind: FailKind) -> Outcome:
     return arena.session([Fail(kind)])
 
 

@@ -23,13 +23,13 @@ from cuggino.testing.conformance.acts import (
     Write,
 )
 from cuggino.testing.conformance.agent import tool_server
-from cuggino.testing.conformance.arena import GuardArena, GuardFault
+from cuggino.testing.conformance.arena import GuardFault, PlayArena
 from cuggino.testing.conformance.rules import (
     Rules,
     capabilities,
     has,
+    hold_until,
     needs,
-    once,
     rule,
     same,
     succeeded,
@@ -44,11 +44,11 @@ ALLOWED, DENIED = Run("echo yes > new.txt"), Run("echo no > .specs/task.md")
 class GuardConformance(Rules):
     """Rules for an agent that judges every tool call by a policy.
 
-    They take a `GuardArena` and are skipped for an agent that does not claim it.
+    They are skipped for an agent that does not claim it.
     """
 
     @rule
-    def test_commands(self, arena: GuardArena) -> None:
+    def test_commands(self, arena: PlayArena) -> None:
         """An allowed command runs, a denied one does not; model and subscriber get the reason."""
         place = project(arena)
         denied = Run("echo x > .specs/task.md; echo y > y.txt")
@@ -63,7 +63,7 @@ class GuardConformance(Rules):
         same([False, True], sorted(calls.values()), outcome)
 
     @rule
-    def test_files(self, arena: GuardArena) -> None:
+    def test_files(self, arena: PlayArena) -> None:
         """File tools change the sources, but neither the specifications nor `.cuggino`."""
         place = project(arena)
         outcome = succeeded(
@@ -83,7 +83,7 @@ class GuardConformance(Rules):
         _denials(outcome, "Edit", "Write")
 
     @rule
-    def test_ids(self, arena: GuardArena) -> None:
+    def test_ids(self, arena: PlayArena) -> None:
         """A denial carries the id of its call, whose result is an error."""
         place = project(arena)
         outcome = succeeded(guarded(arena, place, [ALLOWED, DENIED, Run("exit 4")]))
@@ -93,7 +93,7 @@ class GuardConformance(Rules):
         same([*denied, last.id], errors, outcome)
 
     @rule
-    def test_sub_agent(self, arena: GuardArena) -> None:
+    def test_sub_agent(self, arena: PlayArena) -> None:
         """The calls of a sub-agent are judged."""
         place = project(arena)
         outcome = succeeded(guarded(arena, place, [Delegate([(ALLOWED, DENIED)])]))
@@ -101,7 +101,7 @@ class GuardConformance(Rules):
         _denials(outcome, "Bash", reported=False)
 
     @rule
-    def test_mcp_tool(self, arena: GuardArena) -> None:
+    def test_mcp_tool(self, arena: PlayArena) -> None:
         """A tool of an MCP server is judged by the paths that it is given."""
         needs(capabilities(arena).mcp, "MCP")
         place = project(arena)
@@ -115,7 +115,7 @@ class GuardConformance(Rules):
         _denials(outcome, "mcp__files__put")
 
     @rule
-    def test_planning(self, arena: GuardArena) -> None:
+    def test_planning(self, arena: PlayArena) -> None:
         """A planning agent writes its plan and nothing else, with any tool."""
         place = project(arena)
         plan = ".cuggino/wip/plan.md"
@@ -127,7 +127,7 @@ class GuardConformance(Rules):
         _denials(outcome, "Write", "Bash")
 
     @rule
-    def test_verifying(self, arena: GuardArena) -> None:
+    def test_verifying(self, arena: PlayArena) -> None:
         """A verifying agent reads the project alone and writes nothing."""
         place = project(arena)
         outside = arena.folder / "outside.txt"
@@ -143,7 +143,7 @@ class GuardConformance(Rules):
         assert sorted(errors) == [False, True, True], f"2 of 3 calls fail: {outcome}"
 
     @rule
-    def test_listed_programs(self, arena: GuardArena) -> None:
+    def test_listed_programs(self, arena: PlayArena) -> None:
         """At the level `full` only listed programs run, wherever in the command they stand."""
         place = project(arena)
         commands = ("echo yes > a.txt && git status", "echo no > b.txt; nmap x", "ls $(nmap x)")
@@ -154,7 +154,7 @@ class GuardConformance(Rules):
             assert "nmap" in denial.reason, f"the reason does not name the program: {denial}"
 
     @rule
-    def test_resumed_session(self, arena: GuardArena) -> None:
+    def test_resumed_session(self, arena: PlayArena) -> None:
         """A session that began without a policy is guarded when it is resumed with one."""
         needs(capabilities(arena).resume, "resume")
         place = project(arena)
@@ -165,7 +165,7 @@ class GuardConformance(Rules):
         _denials(outcome, "Bash")
 
     @rule
-    def test_settings_of_the_project(self, arena: GuardArena) -> None:
+    def test_settings_of_the_project(self, arena: PlayArena) -> None:
         """Settings in the project do not switch the guard off."""
         for number, files in enumerate(_hostile(arena)):
             place = project(arena, f"project {number}")
@@ -174,7 +174,7 @@ class GuardConformance(Rules):
             _assert_enforced(place, outcome, files)
 
     @rule
-    def test_settings_during_the_session(self, arena: GuardArena) -> None:
+    def test_settings_during_the_session(self, arena: PlayArena) -> None:
         """Settings that appear in the project during a session do not switch the guard off."""
         for number, files in enumerate(_hostile(arena)):
             place = project(arena, f"project {number}")
@@ -185,7 +185,7 @@ class GuardConformance(Rules):
             _assert_enforced(place, outcome, files)
 
     @rule
-    def test_rewriting_hook(self, arena: GuardArena) -> None:
+    def test_rewriting_hook(self, arena: PlayArena) -> None:
         """A command that a hook of the user replaces is judged, or ends the session."""
         place = project(arena)
         arena.rewriting_hook(DENIED.command)
@@ -199,7 +199,7 @@ class GuardConformance(Rules):
         _assert_files(place, outcome, **{"more.txt": None})
 
     @rule
-    def test_startup_files(self, arena: GuardArena) -> None:
+    def test_startup_files(self, arena: PlayArena) -> None:
         """Commands run in the shell that the guard parses, without startup files of the user."""
         place = project(arena)
         startup = arena.folder / "startup.sh"
@@ -212,14 +212,14 @@ class GuardConformance(Rules):
         assert not (arena.folder / "started").exists(), f"a startup file has run: {outcome}"
 
     @rule
-    def test_check(self, arena: GuardArena) -> None:
+    def test_check(self, arena: PlayArena) -> None:
         """The guard can be checked without a session."""
         agent = arena.agent
         needs(capabilities(arena).guard in ("calls", "asked"), "a guard that judges calls")
         agent.check_guard(role_policy("implementing", project=arena.folder, level="roles"))
 
     @rule
-    def test_broken_at_the_start(self, arena: GuardArena) -> None:
+    def test_broken_at_the_start(self, arena: PlayArena) -> None:
         """With a broken guard, no tool runs, and the session fails with `GuardNotLive`."""
         for number, fault in enumerate(_faults(arena, "at the start")):
             place = project(arena, f"project {number}")
@@ -232,7 +232,7 @@ class GuardConformance(Rules):
             same([], done, outcome)
 
     @rule
-    def test_broken_later(self, arena: GuardArena) -> None:
+    def test_broken_later(self, arena: PlayArena) -> None:
         """Once the guard fails, no tool runs, and model and subscriber are informed."""
         for number, fault in enumerate(_faults(arena, "later")):
             place = project(arena, f"project {number}")
@@ -253,7 +253,7 @@ class GuardConformance(Rules):
             assert len(denials) == 3, f"{fault}: {len(denials)} calls are denied: {outcome}"
 
     @rule
-    def test_not_asked(self, arena: GuardArena) -> None:
+    def test_not_asked(self, arena: PlayArena) -> None:
         """A tool that was used without being judged ends the session."""
         for number, fault in enumerate(_faults(arena, "unasked")):
             place = project(arena, f"project {number}")
@@ -271,7 +271,7 @@ class GuardConformance(Rules):
             _assert_files(place, outcome, **{"more.txt": None})
 
 
-def project(arena: GuardArena, name: str = "project") -> Path:
+def project(arena: PlayArena, name: str = "project") -> Path:
     """Create a project with a specification and a source file."""
     needs(capabilities(arena).guard in ("calls", "asked"), "a guard that judges calls")
     place = arena.folder / name
@@ -280,7 +280,7 @@ def project(arena: GuardArena, name: str = "project") -> Path:
 
 
 def guarded(
-    arena: GuardArena,
+    arena: PlayArena,
     place: Path,
     turns: Sequence[Turn],
     *,
@@ -293,7 +293,7 @@ def guarded(
     return arena.session([*turns, Say("Over.")], **{"cwd": place, "guard": policy, **options})
 
 
-def _ending(arena: GuardArena, place: Path, turns: Sequence[Turn], last: Run) -> Outcome:
+def _ending(arena: PlayArena, place: Path, turns: Sequence[Turn], last: Run) -> Outcome:
     """Run a guarded session whose last call comes once it has ended, or a call was denied."""
 
     def is_noticed() -> bool:
@@ -301,18 +301,18 @@ def _ending(arena: GuardArena, place: Path, turns: Sequence[Turn], last: Run) ->
         return denied or running.has_ended
 
     policy = role_policy("implementing", project=place, level="roles")
-    whole = [*turns, (once(is_noticed, arena), last), Say("Over.")]
+    whole = [*turns, (hold_until(is_noticed, arena), last), Say("Over.")]
     with arena.start(whole, cwd=place, guard=policy) as running:
         return running.outcome()
 
 
-def _hostile(arena: GuardArena) -> Sequence[Mapping[str, str]]:
+def _hostile(arena: PlayArena) -> Sequence[Mapping[str, str]]:
     found = arena.hostile_settings()
     needs(bool(found), "settings that a project might contain")
     return found
 
 
-def _faults(arena: GuardArena, when: GuardFault) -> Sequence[str]:
+def _faults(arena: PlayArena, when: GuardFault) -> Sequence[str]:
     found = arena.guard_faults(when)
     needs(bool(found), f"a guard that can be broken {when}")
     return found

@@ -1,4 +1,4 @@
-"""What a program of the Agent Client Protocol must keep before any model is involved.
+"""Rules for a program of the Agent Client Protocol that need no model.
 
 Sessions are opened and ended without a prompt, so nothing is sent to a model.
 """
@@ -6,8 +6,10 @@ Sessions are opened and ended without a prompt, so nothing is sent to a model.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 from unittest import SkipTest
 
 from reactivex import operators as ops
@@ -16,9 +18,9 @@ from cuggino.agents.acp import AcpAgent
 from cuggino.agents.base import SpawnOptions
 from cuggino.edges import run
 from cuggino.errors import AgentFailed, CugginoError, GuardNotLive
-from cuggino.guard import role_policy
+from cuggino.guard import Policy, role_policy
 from cuggino.testing.conformance.agent import tool_server
-from cuggino.testing.conformance.verdicts import Verdict
+from cuggino.testing.conformance.verdicts import Verdict, verdict_of
 from cuggino.testing.leaks import no_leaks
 
 _UNKNOWN = "00000000-0000-4000-8000-000000000000"
@@ -33,36 +35,20 @@ class _Trial(AcpAgent):
 def try_offline(agent: AcpAgent) -> Iterator[Verdict]:
     """Check the program of an agent against the rules that need no model, one by one."""
     trial = _Trial(agent.profile, path=agent.program, env=agent.environment)
-    rules: tuple[Callable[[_Trial, Path], str], ...] = (
-        *(_program, _session, _mode, _guard, _mcp_server, _unknown_session),
-    )
-    for rule in rules:
+    for rule in (_program, _session, _mode, _guard, _mcp_server, _unknown_session):
         with tempfile.TemporaryDirectory(prefix="cuggino-session-check-") as folder:
+            check = no_leaks()(partial(rule, trial, Path(folder).resolve()))
             name = rule.__name__.removeprefix("_")
-            try:
-                with no_leaks():
-                    said = rule(trial, Path(folder).resolve())
-            except SkipTest as reason:
-                yield Verdict(rule=name, outcome="skipped", message=str(reason))
-            except (AssertionError, CugginoError) as error:
-                yield Verdict(rule=name, outcome="failed", message=_words(error))
-            else:
-                yield Verdict(rule=name, outcome="passed", message=said)
+            yield verdict_of(name, check, failures=(AssertionError, CugginoError))
 
 
-def _words(error: Exception) -> str:
-    hint = error.hint if isinstance(error, CugginoError) else None
-    return f"{error}; {hint}" if hint else str(error)
-
-
-def _opened(trial: _Trial, folder: Path, **options: object) -> str:
+def _opened(trial: _Trial, folder: Path, **options: Any) -> str:
     """Open a session, and return its id.
 
     Raises:
         LlmSessionError: it could not be opened.
     """
-    # The options of each trial are fields of it.
-    given = SpawnOptions(prompt="", cwd=folder, dangerously_skip_permissions=True, **options)  # type: ignore[arg-type]
+    given = SpawnOptions(prompt="", cwd=folder, dangerously_skip_permissions=True, **options)
     ended = run(trial.spawn(given).pipe(ops.last()))
     return str(getattr(ended, "session_id", ""))
 
@@ -81,19 +67,20 @@ def _session(trial: _Trial, folder: Path) -> str:
 def _mode(trial: _Trial, folder: Path) -> str:
     """The mode in which the program asks can be set, and is read back."""
     mode = trial.profile.mode
-    if not trial.profile.asks:
-        raise SkipTest('it is unguarded, as it does not claim to ask ("asks")')
-    policy = role_policy("implementing", project=folder, level="roles")
-    _opened(trial, folder, guard=policy)
+    _opened(trial, folder, guard=_policy(trial, folder))
     return f"mode {mode}" if mode is not None else "its own mode"
 
 
 def _guard(trial: _Trial, folder: Path) -> str:
     """Calls that the program asks about can be judged here."""
+    trial.check_guard(_policy(trial, folder))
+    return "only the calls that it asks about; others are judged afterwards"
+
+
+def _policy(trial: _Trial, folder: Path) -> Policy:
     if not trial.profile.asks:
         raise SkipTest('it is unguarded, as it does not claim to ask ("asks")')
-    trial.check_guard(role_policy("implementing", project=folder, level="roles"))
-    return "only the calls that it asks about; others are judged afterwards"
+    return role_policy("implementing", project=folder, level="roles")
 
 
 def _mcp_server(trial: _Trial, folder: Path) -> str:

@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import threading
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,7 +21,7 @@ import psutil
 from cuggino.agents import Capabilities
 from cuggino.errors import AgentFailed, LlmSessionError, QuotaExceeded
 from cuggino.testing.conformance.acts import CannotPlay, Meanwhile, ModelRequest, Outcome
-from cuggino.testing.conformance.arena import Arena
+from cuggino.testing.conformance.arena import PlayArena
 from cuggino.testing.leaks import no_leaks
 
 P = ParamSpec("P")
@@ -86,7 +87,7 @@ def rule(method: Callable[Concatenate[S, P], None]) -> Callable[Concatenate[S, P
     return checked
 
 
-def capabilities(arena: Arena) -> Capabilities:
+def capabilities(arena: PlayArena) -> Capabilities:
     """Return what the agent claims."""
     return arena.agent.capabilities
 
@@ -109,7 +110,7 @@ def same(expected: object, found: object, outcome: Outcome) -> None:
     assert expected == found, f"expected {_short(expected)}, found {_short(found)} in {outcome}"
 
 
-def once(condition: Callable[[], bool], arena: Arena) -> Meanwhile:
+def hold_until(condition: Callable[[], bool], arena: PlayArena) -> Meanwhile:
     """Hold back the answer until the condition is met, for half a minute at most."""
 
     def wait() -> None:
@@ -151,14 +152,8 @@ def has(part: str, whole: str, what: str) -> None:
     """Assert that `whole` contains `part`, without printing all of either."""
     if part in whole:
         return
-    begins = next((n for n in (64, 16, 1) if part[:n] in whole), 0)
-    at = 0
-    if begins:
-        low, high = begins, len(part)
-        while low < high:  # the length of the prefix that is there
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if part[:middle] in whole else (low, middle - 1)
-        at = low
+    # The length of the longest prefix that is there: longer ones are not.
+    at = bisect_left(range(len(part)), True, key=lambda n: part[: n + 1] not in whole)
     raise AssertionError(
         f"{what} is not there as it was given: {_short(part)} ({len(part)} characters); "
         f"the first {at} are found, then {part[at : at + 20]!r} is not"

@@ -30,7 +30,7 @@ def main() -> int:
 
 
 def show(event: Event) -> None:
-    """Return one line about the event."""
+    """Print a line about the event, if it matters to the user."""
     match event:
         case AgentMessage(text=text):
             print(text)
