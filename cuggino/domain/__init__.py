@@ -15,6 +15,7 @@ from cuggino.domain.approvals import (
     reached_sum,
 )
 from cuggino.domain.attempts import (
+    MOST_ATTEMPTS,
     Attempts,
     attempted_item,
     hits_every_item,
@@ -168,6 +169,7 @@ __all__ = [
     "TOOLS_OF",
     "TOOL_SERVER",
     "AgentCooldown",
+    "MOST_ATTEMPTS",
     "Attempts",
     "Budget",
     "BudgetLevel",

@@ -3,10 +3,11 @@
     python -m tests.endurance kills --count 40 --seed 1
     python -m tests.endurance kills claude --count 10
     python -m tests.endurance kills slots --count 50
+    python -m tests.endurance kills hands --count 30
     python -m tests.endurance watch --items 300 --kills 3
 
-`kills` runs `run`, `watch`, `deliver`, `loop` and a watch with `slots`, with the scripted agent in
-throw-away projects, kills them at random moments (while they start, in a stage, around a commit),
+`kills` runs `run`, `watch`, `deliver`, `loop`, a watch with `slots` and a run with `hands`, with the
+scripted agent in throw-away projects, kills them at random moments (while they start, in a stage, around a commit),
 resumes them until they end, and compares history, files and backlog with those of an undisturbed
 command. `claude` is
 `run` with the real Claude Code CLI (npm installs it) on a scripted model. `watch`

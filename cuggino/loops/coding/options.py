@@ -87,8 +87,6 @@ class LoopRunOptions(CodingOptions, HandsSettings, RunOptions):
     def _needs_one_hand(self) -> Self:
         if self.slow and self.hands > 1:
             raise ValueError("a review after every task requires a single hand")
-        if self.hands > 1 and len(self.choices) > 1:
-            raise ValueError("several attempts require a single hand: choose one of the two")
         return self
 
     focus: str

@@ -461,6 +461,10 @@ def _workers(state: RunState, _event: ev.WatchWorkers, _at: datetime) -> RunStat
 def _candidate(state: RunState, event: ev.WatchCandidate, at: datetime) -> RunState:
     if not event.approved:
         return state
+    name = event.filename
+    attempts = (one for one in state.items if attempted_item(one.item) == name != one.item)
+    for one in attempts:  # the chosen one: the work is that of their item now
+        state = state.without(one.item)
     return state.moved(
         event.filename, place="queue", slot=event.slot, commit=event.commit, stage_began=at
     )
