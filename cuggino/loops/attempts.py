@@ -147,9 +147,9 @@ _TAGS = (
 class AttemptsService(HandsService):
     """Runs the coding loop: once, or as several attempts at the same work (`attempts`).
 
-    With several hands they are attempts at each task of a plan. In a slot, whose project has the services `home`, the
-    attempts work in slots beside it, and the slot gets the commit of the chosen one: it has no
-    landing of its own.
+    With several hands they are attempts at each task of a plan. In a slot, whose project has the
+    services `home`, the attempts work in slots beside it, and the slot gets the commit of the
+    chosen one: it has no landing of its own.
 
     ::
 

@@ -30,7 +30,7 @@ Work = Callable[[Path, str], str | Observable[str]]
 """What an agent does in a folder, given the plan; returns its last message, or emits it later."""
 
 
-def writes(name: str, text: str = "x\n") -> Work:
+def writes(name: str, text: str = "x\n") -> Callable[[Path, str], str]:
     """Return the work of writing a file."""
 
     def work(folder: Path, _plan: str) -> str:
@@ -83,8 +83,9 @@ class TaskAgent(LlmAgent):
 
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
         said = self._work(options)
-        later = just(said) if isinstance(said, str) else said
-        return later.pipe(ops.flat_map(lambda text: session_of([Say(text)], options)))
+        later: Observable[str] = just(said) if isinstance(said, str) else said
+        sessions = later.pipe(ops.map(lambda text: session_of([Say(text)], options)))
+        return sessions.pipe(ops.merge_all())
 
     def _work(self, options: SpawnOptions) -> str | Observable[str]:
         self.prompts.append(options.prompt)
@@ -423,7 +424,7 @@ class WithAttempts(HandsProject):
             return never()
         if hint == "lie":
             return done
-        return self.lost.pipe(ops.take(self._others), ops.last(), ops.map(lambda _: done))
+        return self.lost.pipe(ops.take(self._others), ops.to_list(), ops.map(lambda _: done))
 
     def look(self, event: ev.Event) -> None:
         self.events.append(event)
@@ -528,7 +529,7 @@ class TestAttempts:
         ("tag", "sessions"),
         [
             ("AttemptLost", 3),  # the other one was at work
-            ("WatchCandidate", 2),
+            ("WatchCandidate", 3),  # of the one that fails
             ("AttemptChosen", 2),
             ("WatchLanding", 2),
             ("WatchLanded", 2),

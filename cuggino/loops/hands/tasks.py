@@ -68,8 +68,11 @@ from cuggino.stages.slots import Trunk
 _OF_TASKS = (CommitPerformed, IterationStart, LoopTerminalEvent, RunResumed)
 """What the own run of a task emits about itself; what lands is another commit."""
 _SINGLE = {
-    **{"check_command": None, "gate": "context", "baseline": "skip"},
-    **{"max_iterations": 1, "attempts": 1},
+    "check_command": None,
+    "gate": "context",
+    "baseline": "skip",
+    "max_iterations": 1,
+    "attempts": 1,
 }
 """The options of a task's single attempt, which the gate checks when it lands."""
 _ONE_TASK = (
