@@ -68,6 +68,11 @@ def _history(place: Place) -> str:
     return place.git("log", "--reverse", "--name-status", "--format=%an %s")
 
 
+def _commits(place: Place) -> list[str]:
+    """Return the commits with their files, in no order."""
+    return sorted(place.git("log", "--name-status", "--format=%x00%an %s").split("\0"))
+
+
 def _landings(place: Place) -> object:
     """Return the items that have landed, sorted, and the landings on which the check fails."""
     landed = place.git(
@@ -309,7 +314,7 @@ TRIALS: Mapping[str, Trial] = {
             ("run", "--focus", "all words", "--hands", "3"),
             ("run", "--resume"),
             result=_paid_twice,
-            history=lambda place: sorted(_history(place).split("\n\n")),
+            history=_commits,
         ),
         Trial("deliver", _deliver, ("deliver",), ("deliver", "--resume"), result=_statuses),
         Trial("loop", _loop, ("loop", "--auto"), ("loop", "--resume")),

@@ -84,8 +84,11 @@ class TaskAgent(LlmAgent):
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
         said = self._work(options)
         later: Observable[str] = just(said) if isinstance(said, str) else said
-        sessions = later.pipe(ops.map(lambda text: session_of([Say(text)], options)))
-        return sessions.pipe(ops.merge_all())
+
+        def session(text: str) -> Observable[LlmAgentEvent]:
+            return session_of([Say(text)], options)
+
+        return later.pipe(ops.map(session), ops.merge_all())
 
     def _work(self, options: SpawnOptions) -> str | Observable[str]:
         self.prompts.append(options.prompt)

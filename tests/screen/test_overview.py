@@ -161,7 +161,7 @@ def test_attempts_beside_a_hand() -> None:
         ev.ReviewingStart(iteration=1, item=names[0]),
     ]
     lines = shown(*begun).splitlines()
-    assert "  Hand 1     task-1.1: the page: preparing; for 10s" in lines
+    assert "  Hand 1     task-1.1: the page: attempts; for 10s" in lines
     assert "  Slot 41    task-1.1-attempt-1: reviewing; for 10s" in lines
     made = [
         ev.WatchCandidate(filename=name, slot=slot, commit="c", base="b", attempt=1)

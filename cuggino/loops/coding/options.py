@@ -107,7 +107,7 @@ class LoopRunOptions(CodingOptions, HandsSettings, RunOptions):
 
     @property
     def is_checked_later(self) -> bool:
-        return self.slot is not None
+        return self.slot is not None or self.hands > 1
 
     attempt_of: str | None = None
     """The id of the run of which this is one of several attempts."""
