@@ -181,8 +181,10 @@ class Tasks:
 
     def _listed(self, ready: Sequence[str]) -> Listed:
         holds_back = self._run.control.standing.value.holds_back
-        names = tuple(name for name in ready if name not in self._ended.undone)
-        return Listed(() if holds_back else names, holds_back=holds_back)
+        began = set(self._state.value.last_in.values())  # before others take their slots
+        names = sorted(ready, key=lambda name: name not in began)
+        left = tuple(name for name in names if name not in self._ended.undone)
+        return Listed(() if holds_back else left, holds_back=holds_back)
 
     def _tell(self, fact: Fact) -> None:
         self._state.set(next_step(self._state.value, fact)[0])
