@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cuggino.events import ImplementingStart, ReviewingStart, SessionEnded
+from cuggino.events import Approved, Done, PlanComplete, Progress, RunContinued
 from cuggino.storage import has_ended, list_journals
 from tests.endurance.agent import PAUSE, SHARED, ItemAgent, TaskAgent, item_text
 from tests.endurance.place import Place
@@ -190,21 +190,22 @@ def _hands(root: Path) -> Place:
 
 
 def _paid_twice(place: Place) -> list[str]:
-    """Return the tasks, or attempts, whose agent has ended its session more than once."""
+    """Return the tasks, attempts and reviews whose agents have had their result more than once.
+
+    A result that is the last entry of a killed process may be had again: its stage was not over.
+    """
     (journal,) = place.journals
-    roles: dict[str | None, str] = {}
-    ended: Counter[tuple[str | None, str]] = Counter()
+    had: Counter[tuple[str | None, str]] = Counter()
+    last: tuple[str | None, str] | None = None
     for entry in journal.entries:
-        match entry.event:
-            case ImplementingStart(item=item):
-                roles[item] = "implementing"
-            case ReviewingStart(item=item):
-                roles[item] = "reviewing"
-            case SessionEnded(item=item, outcome="completed"):
-                ended[item, roles.get(item, "planning")] += 1
-            case _:
-                pass
-    return [f"{item} {role}: {times}" for (item, role), times in ended.items() if times > 1]
+        event = entry.event
+        if isinstance(event, RunContinued) and last is not None:
+            had[last] -= 1
+        last = None
+        if isinstance(event, PlanComplete | Progress | Done | Approved):
+            last = (event.item, event.tag)
+            had[last] += 1
+    return [f"{item} {tag}: {times}" for (item, tag), times in had.items() if times > 1]
 
 
 def _archived_in_any_order(place: Place) -> list[str]:

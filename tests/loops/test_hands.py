@@ -534,9 +534,6 @@ class TestAttempts:
             ("AttemptLost", 3),  # the other one was at work
             ("WatchCandidate", 3),  # of the one that fails
             ("AttemptChosen", 2),
-            ("WatchLanding", 2),
-            ("WatchLanded", 2),
-            ("HandsEnded", 2),
         ],
     )
     def test_a_resumed_run_pays_for_no_attempt_twice(
