@@ -12,7 +12,6 @@ from cuggino.config.agent_file import (
     read_agent_file,
 )
 from cuggino.config.agents import (
-    MOST_ATTEMPTS,
     AcpProgram,
     AttemptChoice,
     FallbackAgent,
@@ -75,7 +74,6 @@ from cuggino.config.user import UserConfig, load_user_config
 __all__ = [
     "AGENT_FILE",
     "CONFIG_FILE",
-    "MOST_ATTEMPTS",
     "OCCASIONS",
     "PLAN_BUILD_CONFIG_FILE",
     "RESOURCE",

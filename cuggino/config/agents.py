@@ -7,6 +7,7 @@ from pydantic import AfterValidator, BaseModel, Field, SerializerFunctionWrapHan
 from pydantic.functional_serializers import model_serializer
 from pydantic.functional_validators import model_validator
 
+from cuggino.domain import MOST_ATTEMPTS
 from cuggino.edited_files import Section, matching
 from cuggino.guard import Role
 
@@ -72,8 +73,6 @@ class AcpProgram(Section):
 _Name: TypeAlias = Annotated[
     str, matching(r"[A-Za-z0-9][\w.-]*", "must consist of letters, digits, dots and dashes")
 ]
-MOST_ATTEMPTS = 8
-"""The attempts that there may be at the same work."""
 
 
 def _not_too_many(attempts: list[AttemptChoice]) -> list[AttemptChoice]:

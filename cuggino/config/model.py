@@ -280,9 +280,9 @@ class LoopSettings(_Settings):
         default=1,
         examples=[[{"agent": "codex"}, {"model": "opus", "hint": "write the test first"}]],
     )
-    """Attempts at a run, or at an item of `watch`, side by side, each in its own clone: how many,
-    or the agent, model or hint of each (`cuggino help attempts`); more than one requires `commit`
-    and `checkCommand`."""
+    """Attempts at a run, at an item of `watch`, or with `hands` at each task of a plan, side by
+    side, each in its own clone: how many, or the agent, model or hint of each (`cuggino help
+    attempts`); more than one requires `commit` and `checkCommand`."""
     choose: Literal["first", "best"] = "first"
     """The attempt that lands: the `first` that passes check and review, which ends the others, or
     the `best` of all that do, as a judge compares them without their names."""
@@ -301,6 +301,12 @@ class LoopSettings(_Settings):
         """What each of the attempts differs in."""
         given = self.attempts
         return (AttemptChoice(),) * given if isinstance(given, int) else tuple(given)
+
+    def attempts_at(self, count: int | None) -> Attempts:
+        """Return the configured attempts, or `count`: the first ones differ as configured."""
+        if count is None or isinstance(self.attempts, int):
+            return count or self.attempts
+        return [*self.attempts, *(AttemptChoice(),) * count][:count]
 
     @property
     def wrong_with_attempts(self) -> str | None:
@@ -341,6 +347,11 @@ class HandsSettings(LoopSettings):
         if self.hands > 1 and (missing := missing_for_landing(self)) is not None:
             raise ValueError(f"more than one hand requires {missing}")
         return self
+
+    @property
+    def wrong_with_attempts(self) -> str | None:
+        # With several hands they are attempts at tasks, and the run pushes once, at the end.
+        return None if self.hands > 1 else super().wrong_with_attempts
 
 
 class WatchSettings(LoopSettings):

@@ -15,6 +15,7 @@ from cuggino.domain.approvals import (
     reached_sum,
 )
 from cuggino.domain.attempts import (
+    MOST_ATTEMPTS,
     Attempts,
     attempted_item,
     hits_every_item,
@@ -160,6 +161,7 @@ __all__ = [
     "FORECAST_RUNS",
     "IN_PROGRESS",
     "LONGEST_FOREIGN",
+    "MOST_ATTEMPTS",
     "MOST_JOBS",
     "PARTIAL",
     "QUOTA_SCHEDULE",

@@ -24,6 +24,8 @@ from cuggino.errors import (
 )
 
 _SIDE_BY_SIDE = re.compile(r"(?<=.)-attempt-\d+$")
+MOST_ATTEMPTS = 8
+"""The attempts that there may be at the same work, side by side."""
 _LONGEST_RETRY = "1h"
 _QUOTA_SCHEDULE = Schedule.exponential("15m").capped("5h")
 """The delays after usage limits with an unknown end; it never ends."""

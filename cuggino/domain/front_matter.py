@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 
+from cuggino.domain.attempts import MOST_ATTEMPTS
 from cuggino.domain.untrusted import cleaned
 
 _LONGEST_VALUE = 1000
@@ -65,13 +66,14 @@ def attempts_of(text: str) -> int | None:
     """Return the number under `attempts`, None without the key.
 
     Raises:
-        ValueError: it is not a number from 1 to 8.
+        ValueError: it is no number, or not within its bounds.
     """
     found = _under("attempts", text)
     if not found:
         return None
-    if len(found) > 1 or not re.fullmatch("[1-8]", found[0]):
-        raise ValueError(f"attempts must be a number from 1 to 8, not {', '.join(found)}")
+    if len(found) > 1 or not re.fullmatch(f"[1-{MOST_ATTEMPTS}]", found[0]):
+        wrong = ", ".join(found)
+        raise ValueError(f"attempts must be a number from 1 to {MOST_ATTEMPTS}, not {wrong}")
     return int(found[0])
 
 

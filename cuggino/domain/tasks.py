@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
+from cuggino.domain.attempts import MOST_ATTEMPTS
 from cuggino.domain.titles import CODE, task_sections
 
 _FIELD = re.compile(
-    r"^[ \t]*(?:[-*+][ \t]+)?[*_`]*(?P<name>after|files)[*_`]*:[*_`]*[ \t]*(?P<value>.*)$",
+    r"^[ \t]*(?:[-*+][ \t]+)?[*_`]*(?P<name>after|files|attempts)[*_`]*:[*_`]*[ \t]*(?P<value>.*)$",
     re.MULTILINE | re.IGNORECASE,
 )
-_NUMBER = re.compile(r"\d+")
+_NUMBER = re.compile(r"\d{1,9}")
+_LONGEST_VALUE = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +31,10 @@ class PlanTask:
     """The tasks that have to land before it, as its line `after:` names them; None without one."""
     files: tuple[str, ...] = ()
     """The files or folders that it changes, as its line `files:` names them."""
+    attempts: int | None = None
+    """The attempts at it, as its line `attempts:` says; None without a number."""
+    note: str = ""
+    """How that line counts, if not as it is written."""
 
 
 def plan_tasks(plan: str) -> tuple[PlanTask, ...]:
@@ -40,6 +46,7 @@ def plan_tasks(plan: str) -> tuple[PlanTask, ...]:
 
         after: 1
         files: parser.py, tests/test_parser.py
+    attempts: 3
     """
     sections = task_sections(plan)
     places = {section.number: place for place, section in reversed([*enumerate(sections, 1)])}
@@ -50,6 +57,7 @@ def plan_tasks(plan: str) -> tuple[PlanTask, ...]:
             fields.setdefault(match["name"].lower(), match["value"])
         after = fields.get("after")
         named = None if after is None else tuple(map(int, _NUMBER.findall(after)))
+        attempts, note = _attempts(fields["attempts"]) if "attempts" in fields else (None, "")
         tasks.append(
             PlanTask(
                 number=place,
@@ -57,6 +65,8 @@ def plan_tasks(plan: str) -> tuple[PlanTask, ...]:
                 text=section.text.strip(),
                 after=named and tuple(places[it] for it in named if places.get(it, place) != place),
                 files=_paths(fields.get("files", "")),
+                attempts=attempts,
+                note=note,
             )
         )
     return tuple(tasks)
@@ -109,6 +119,18 @@ def _comes_after(task: int, other: int, order: Mapping[int, Sequence[int]]) -> b
                 seen.add(before)
                 upcoming.append(before)
     return False
+
+
+def _attempts(value: str) -> tuple[int | None, str]:
+    """Return the number in the line, within its bounds, and how it counts if not as written."""
+    found = _NUMBER.search(value)
+    line = f"`attempts: {value.strip()[:_LONGEST_VALUE]}`"
+    if found is None:
+        return None, f"{line} is ignored: it has no number"
+    count = min(max(int(found[0]), 1), MOST_ATTEMPTS)
+    if count == int(found[0]):
+        return count, ""
+    return count, f"{line} counts as {count}: a task has 1 to {MOST_ATTEMPTS} attempts"
 
 
 def _paths(value: str) -> tuple[str, ...]:

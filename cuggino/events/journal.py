@@ -36,8 +36,10 @@ class RunStarted(JournalEvent):
 
     @property
     def attempts(self) -> int:
-        """The number of attempts at the work, side by side."""
-        given = self.options.get("attempts")
+        """The number of attempts at the work, side by side; with hands, they are its tasks'."""
+        hands, given = self.options.get("hands"), self.options.get("attempts")
+        if isinstance(hands, int) and hands > 1:
+            return 1
         return len(given) if isinstance(given, list) else given if isinstance(given, int) else 1
 
     @property

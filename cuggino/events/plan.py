@@ -36,6 +36,8 @@ class HandsStarted(LoopPhaseEvent):
     """The tasks that are at work at once, at most."""
     tasks: int
     """The tasks of the plan."""
+    notes: tuple[str, ...] = ()
+    """What counts otherwise than the plan says, such as too many attempts at a task."""
 
 
 class TaskLeft(LoopPhaseEvent):

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias, TypeVar
 from reactivex import Observable, from_iterable, just, operators as ops
 
 from cuggino.agents.base import LlmAgent
-from cuggino.config import MOST_ATTEMPTS, AttemptChoice
-from cuggino.domain import Decision, hits_every_item, title_of
+from cuggino.config import AttemptChoice
+from cuggino.domain import MOST_ATTEMPTS, Decision, hits_every_item, title_of
 from cuggino.errors import ConfigError, CugginoError, ItemSkipped, LoopError
 from cuggino.events import (
     Approved,
@@ -147,9 +147,9 @@ _TAGS = (
 class AttemptsService(HandsService):
     """Runs the coding loop: once, or as several attempts at the same work (`attempts`).
 
-    A single attempt may have several hands. In a slot, whose project has the services `home`, the
-    attempts work in slots beside it, and the slot gets the commit of the chosen one: it has no
-    landing of its own.
+    With several hands they are attempts at each task of a plan. In a slot, whose project has the
+    services `home`, the attempts work in slots beside it, and the slot gets the commit of the
+    chosen one: it has no landing of its own.
 
     ::
 
@@ -173,6 +173,7 @@ class AttemptsService(HandsService):
         self, services: Services, *, agent_of: AgentOf | None = None, home: Services | None = None
     ) -> None:
         super().__init__(services)
+        self.loop_of_tasks = self
         self._agent_of = agent_of or (lambda _choice: services.agent)
         self._home = home
 
@@ -180,6 +181,8 @@ class AttemptsService(HandsService):
         return AttemptsService(services, agent_of=self._agent_of, home=self.services)
 
     def framed(self, options: LoopRunOptions, frame: Frame) -> Observable[LoopEvent]:
+        if options.hands > 1:
+            return super().framed(options, frame)  # the attempts are those of its tasks
         resume = frame.resume if isinstance(frame.resume, JournalFile) else None
         is_one = resume is not None and resume.started.attempts == 1
         if is_one or len(options.choices) == 1:
@@ -395,13 +398,10 @@ class AttemptsRun(Story):
                 control=control,
             )
             if returned is None:
-                yield from emit(
-                    WatchProcessingItem(
-                        filename=name,
-                        title=_label(choice) or title_of(self._options.focus),
-                        slot=slot.number,
-                    )
-                )
+                title = _label(choice) or title_of(self._options.focus)
+                if self._target is not None:  # beside those at other items
+                    title = f"{name}: {title}"
+                yield from emit(WatchProcessingItem(filename=name, title=title, slot=slot.number))
             why, reason = "not-approved", ""
             placed = work_placed(replace(self._here, services=services), work)
             try:
@@ -445,9 +445,7 @@ class AttemptsRun(Story):
 
     def _options_of(self, number: int, *, is_first: bool) -> LoopRunOptions:
         options, choice = self._options, self._choice(number)
-        focus = options.focus
-        if choice.hint is not None:
-            focus = f"{focus.rstrip()}\n\nAdvice for this attempt: {choice.hint.strip()}\n"
+        advice = f"\n\nAdvice for this attempt: {choice.hint.strip()}\n" if choice.hint else ""
         is_usual = choice.agent in (None, options.agent)
         review = None  # one that was sent back gets the reason
         if is_first:
@@ -459,7 +457,8 @@ class AttemptsRun(Story):
                 "attempts": 1,
                 "attempt_of": self._run.session.id,
                 "item": self._item(self._name(number)),
-                "focus": focus,
+                "focus": f"{options.focus.rstrip()}{advice}" if advice else options.focus,
+                "task": options.task and f"{options.task.rstrip()}{advice}",
                 "review": review,
                 "gate": "block" if options.gate == "context" else options.gate,
                 "store_findings": False,

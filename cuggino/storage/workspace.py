@@ -227,8 +227,8 @@ class Workspace:
         """Remove the files of a run that will not be resumed."""
         Session(session_id, self.wip).remove()
 
-    def take_session(self, other: Workspace, session_id: str) -> None:
-        """Move the files of an unfinished run here, from a workspace where nothing works.
+    def take_session(self, other: Workspace, session_id: str, *, copies: bool = False) -> None:
+        """Move the files of an unfinished run here, or copy them if another run works there.
 
         Raises:
             StorageError: they cannot be moved.
@@ -238,8 +238,14 @@ class Workspace:
             self.wip.mkdir(parents=True, exist_ok=True)
             moved = ((*one.folders, one.instructions, *one.files) for one in (source, target))
             for old, new in zip(*moved, strict=True):
-                if old.exists() and not is_linked(other.wip):
+                if not old.exists() or is_linked(other.wip):
+                    continue
+                if not copies:
                     shutil.move(old, new)
+                elif old.is_dir():
+                    shutil.copytree(old, new, symlinks=True, dirs_exist_ok=True)
+                else:
+                    shutil.copy2(old, new, follow_symlinks=False)
 
     def write_spec_issue(self, content: str, *, name: str | None = None) -> str:
         """Store a problem in the specification for a person; return the name of its file.

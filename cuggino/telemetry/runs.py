@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_SIGN_OF_A_SESSION = (ev.PingEvent, ev.QuotaUsed, ev.RateLimited)
 _FAILED_SESSIONS = frozenset({"error", "execution_error"})
-_NO_STAGES = frozenset({"", "preparing", "resumed"})
+_NO_STAGES = frozenset({"", "attempts", "preparing", "resumed"})
 _PUT_BACK = frozenset({"sent-back", "retry"})
 """Places of items whose next attempt is another span."""
 _NOTHING = RunState()

@@ -197,7 +197,7 @@ def gate_options(command: Command) -> Command:
             type=click.IntRange(min=1, max=8),
             metavar="N",
             help="Attempts side by side, each in its own clone; the first that passes check and "
-            "review lands (`cuggino help attempts`).",
+            "review lands. With --hands: at each task (`cuggino help attempts`).",
         ),
     )
 

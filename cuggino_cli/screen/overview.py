@@ -146,8 +146,8 @@ def _slots(activity: RunState, status: ProjectStatus) -> Iterator[Fact]:
     yield from _workers(activity)
     if activity.hands and activity.slots:
         yield "Tasks", f"{activity.position} of {activity.total} landed"
-    where = "Hand" if activity.hands else "Slot"
     for item in activity.placed:
+        where = "Hand" if item.slot <= activity.hands else "Slot"  # an attempt beside a hand
         yield _PLACES.get(item.place or "", f"{where} {item.slot}"), _item(item, status)
     for name, reason in activity.held[:_MOST_HELD]:
         yield "Held", f"{name}: {reason}"

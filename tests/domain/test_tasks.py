@@ -41,6 +41,23 @@ def test_a_plan_says_what_each_task_comes_after_and_changes() -> None:
     assert parser.text.endswith("after: 7\n```")
 
 
+@each(
+    "line, attempts, note",
+    [
+        ("", None, ""),
+        ("attempts: 3", 3, ""),
+        ("- **attempts:** 2 (nobody knows how)", 2, ""),
+        ("attempts: 20", 8, "`attempts: 20` counts as 8: a task has 1 to 8 attempts"),
+        ("attempts: 0", 1, "`attempts: 0` counts as 1: a task has 1 to 8 attempts"),
+        ("attempts: many", None, "`attempts: many` is ignored: it has no number"),
+    ],
+)
+def test_the_attempts_at_a_task(line: str, attempts: int | None, note: str) -> None:
+    """A wrong number is brought within its bounds, and the note says so."""
+    (task,) = plan_tasks(plan(line))
+    assert (attempts, note) == (task.attempts, task.note)
+
+
 def test_a_plan_of_boxes_has_no_tasks_for_hands() -> None:
     """Check boxes alone are a list for one agent after another."""
     assert () == plan_tasks("# Plan\n\n- [ ] one\n- [ ] two\n")

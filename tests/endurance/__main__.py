@@ -3,15 +3,16 @@
     python -m tests.endurance kills --count 40 --seed 1
     python -m tests.endurance kills claude --count 10
     python -m tests.endurance kills slots --count 50
+    python -m tests.endurance kills hands --count 30
     python -m tests.endurance watch --items 300 --kills 3
 
-`kills` runs `run`, `watch`, `deliver`, `loop` and a watch with `slots`, with the scripted agent in
-throw-away projects, kills them at random moments (while they start, in a stage, around a commit),
-resumes them until they end, and compares history, files and backlog with those of an undisturbed
-command. `claude` is
-`run` with the real Claude Code CLI (npm installs it) on a scripted model. `watch`
-works through a backlog with spec issues, failing checks, stalls and crashes among its items, with
-kills in its first third. Both look for lost or doubled work, processes, locks and temporary files.
+`kills` runs `run`, `watch`, `deliver`, `loop`, a watch with `slots` and a run with `hands`, with a
+scripted agent in throw-away projects, kills them at random moments (while they start, in a stage,
+around a commit), resumes them until they end, and compares history, files and backlog with those
+of an undisturbed command. `claude` is `run` with the real Claude Code CLI (npm installs it) on a
+scripted model. `watch` works through a backlog with spec issues, failing checks, stalls and crashes
+among its items, with kills in its first third. Both look for lost or doubled work, processes, locks
+and temporary files.
 Nothing depends on time. The exit code is 1 if anything is wrong; the projects are then kept.
 """
 

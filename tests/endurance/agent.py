@@ -1,4 +1,4 @@
-"""A scripted agent whose sessions depend on the backlog item that they are about."""
+"""Scripted agents whose sessions depend on the backlog item, or the task, that they are about."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from cuggino.agents import LlmAgent
 from cuggino.agents.base import Capabilities, SpawnOptions
 from cuggino.agents.scripted import ScriptedAgent
 from cuggino.agents.scripted.scenario import Scenario
+from cuggino.domain import MOST_ATTEMPTS
 from cuggino.events import LlmAgentEvent
 from cuggino.guard import Policy
+from cuggino.loops.watch.slots import MOST_SLOTS
 from cuggino.storage import Workspace, attempt_of
 
 PAUSE = 0.01
@@ -47,10 +49,21 @@ def answer_path(project: Path, name: str) -> Path:
     return project / ".specs" / "answers" / f"{name}.md"
 
 
+TASKS = 8
+RACED = 5
+"""The task that has two attempts, of which the first breaks the check."""
+_AFTER = {4: "1", 7: "2, 3"}
+_TASK = re.compile(r"^## Task \d+: (?P<name>word-(?P<number>\d+))", re.MULTILINE)
+
+
 class ItemAgent(LlmAgent):
     """Plays the scenario of the kind that the item names."""
 
     name = "items"
+
+    def scenario_for(self, options: SpawnOptions) -> Scenario:
+        """Return the sessions of the item at work in a folder."""
+        return _scenario_for(options)
 
     def __init__(self) -> None:
         self._agent = ScriptedAgent(Scenario())
@@ -69,10 +82,49 @@ class ItemAgent(LlmAgent):
         self._agent.check_guard(policy)
 
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
-        scenario, folder = _scenario_for(options), str(options.cwd)
+        scenario, folder = self.scenario_for(options), str(options.cwd)
         if scenario != self._scenarios.get(folder):
             self._scenarios[folder], self._agents[folder] = scenario, ScriptedAgent(scenario)
         return self._agents[folder].spawn(options)
+
+
+class TaskAgent(ItemAgent):
+    """Plans tasks that hands do side by side, a file each, and does them."""
+
+    name = "tasks"
+
+    def scenario_for(self, options: SpawnOptions) -> Scenario:
+        sections = []
+        for number in range(1, TASKS + 1):
+            raced = "\nattempts: 2" if number == RACED else ""
+            fields = f"after: {_AFTER.get(number, 'none')}\nfiles: words/word-{number}.txt{raced}"
+            sections.append(f"## Task {number}: word-{number}\n\n{fields}\n")
+        plan = "# Plan\n\n" + "\n".join(sections)
+        sessions = {
+            "planning": [
+                {"write": "$CUGGINO_PLAN_FILE", "text": plan},
+                {"say": f"<PLAN_COMPLETE>{TASKS} tasks</PLAN_COMPLETE>"},
+            ],
+            "reviewing": [{"say": "<APPROVED>as it should be</APPROVED>"}],
+        }
+        if options.role == "implementing":
+            text = Path(options.env["CUGGINO_SESSION_FILE"]).read_text()
+            found = _TASK.search(text)
+            assert found is not None, "the plan has no task"
+            sessions["implementing"] = _task(found["name"], int(options.env["CUGGINO_SLOT"]))
+        listed = {role: [_session(*steps)] for role, steps in sessions.items()}
+        return Scenario.model_validate({"pause": PAUSE, "repeat": True, **listed})
+
+
+def _task(name: str, slot: int) -> list[dict[str, Any]]:
+    """Return the steps of a task; in the first slot beside a hand it breaks the check."""
+    breaks = slot > MOST_SLOTS and (slot - MOST_SLOTS) % MOST_ATTEMPTS == 1
+    slow: list[dict[str, Any]] = [{"sleep": 1.0}] if slot > MOST_SLOTS and not breaks else []
+    return [
+        {"write": f"words/{name}.txt", "text": f"{name}\n"},
+        *([{"write": BROKEN, "text": f"{name}\n"}] if breaks else slow),
+        {"say": f"<DONE>feat: {name}</DONE>"},
+    ]
 
 
 def _scenario_for(options: SpawnOptions) -> Scenario:

@@ -100,7 +100,7 @@ class Place:
         slots = self.folder.with_name(f"{self.folder.name}.cuggino-slots")
         counts = [
             path
-            for folder in (self.folder, *slots.glob("*"))
+            for folder in (self.folder, *slots.glob("*"), *slots.glob("hands/*"))
             for path in folder.glob(".git/count-*")
         ]
         return sum(path.stat().st_size for path in counts)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cuggino.events import Approved, Done, PlanComplete, Progress, RunContinued
 from cuggino.storage import has_ended, list_journals
-from tests.endurance.agent import PAUSE, SHARED, ItemAgent, item_text
+from tests.endurance.agent import PAUSE, SHARED, ItemAgent, TaskAgent, item_text
 from tests.endurance.place import Place
 
 AGENT = f"{ItemAgent.__module__}:{ItemAgent.__qualname__}"
@@ -31,8 +33,8 @@ class Trial:
     """The command waits for more work when all is done."""
     result: Callable[[Place], object] = lambda place: None
     """What else is equal at the end, however often the command was killed."""
-    is_ordered: bool = True
-    """The work is always done in the same order."""
+    history: Callable[[Place], object] = lambda place: _history(place)
+    """What the commits of the project have in common."""
 
     def next_words(self, place: Place) -> tuple[str, ...]:
         """Return the command with which a person would continue."""
@@ -46,7 +48,7 @@ class Trial:
     def outcome(self, place: Place) -> Mapping[str, object]:
         """Return everything that an undisturbed command and a killed one have in common."""
         return {
-            "history": _history(place) if self.is_ordered else _landings(place),
+            "history": self.history(place),
             "files": place.git("ls-tree", "-r", "HEAD"),
             "left": sorted(
                 path.name
@@ -64,6 +66,11 @@ class Trial:
 
 def _history(place: Place) -> str:
     return place.git("log", "--reverse", "--name-status", "--format=%an %s")
+
+
+def _commits(place: Place) -> list[str]:
+    """Return the commits with their files, in no order."""
+    return sorted(place.git("log", "--name-status", "--format=%x00%an %s").split("\0"))
 
 
 def _landings(place: Place) -> object:
@@ -166,6 +173,41 @@ def _slots(root: Path) -> Place:
     return watch_place(root, dict(zip(NAMES, kinds, strict=True)), slots=3, sandbox="off")
 
 
+def _hands(root: Path) -> Place:
+    """Return a place for a run with hands: eight tasks, of which one has two attempts."""
+    return _place(
+        root,
+        "",
+        {".specs/words.md": "A word per file.\n", "broken": ""},
+        agent=f"{TaskAgent.__module__}:{TaskAgent.__qualname__}",
+        commit=True,
+        gate="block",
+        checkCommand="test ! -s broken",
+        maxIterations=1,
+        sandbox="off",
+        notify="none",
+    )
+
+
+def _paid_twice(place: Place) -> list[str]:
+    """Return the tasks, attempts and reviews whose agents have had their result more than once.
+
+    A result that is the last entry of a killed process may be had again: its stage was not over.
+    """
+    (journal,) = place.journals
+    had: Counter[tuple[str | None, str]] = Counter()
+    last: tuple[str | None, str] | None = None
+    for entry in journal.entries:
+        event = entry.event
+        if isinstance(event, RunContinued) and last is not None:
+            had[last] -= 1
+        last = None
+        if isinstance(event, PlanComplete | Progress | Done | Approved):
+            last = (event.item, event.tag)
+            had[last] += 1
+    return [f"{item} {tag}: {times}" for (item, tag), times in had.items() if times > 1]
+
+
 def _archived_in_any_order(place: Place) -> list[str]:
     return sorted(archived(place))
 
@@ -265,7 +307,15 @@ TRIALS: Mapping[str, Trial] = {
             ("watch",),
             is_endless=True,
             result=_archived_in_any_order,
-            is_ordered=False,
+            history=_landings,
+        ),
+        Trial(
+            "hands",
+            _hands,
+            ("run", "--focus", "all words", "--hands", "3"),
+            ("run", "--resume"),
+            result=_paid_twice,
+            history=_commits,
         ),
         Trial("deliver", _deliver, ("deliver",), ("deliver", "--resume"), result=_statuses),
         Trial("loop", _loop, ("loop", "--auto"), ("loop", "--resume")),

@@ -15,7 +15,7 @@ from cuggino.guard_audit import JudgedCall, audit_run
 from cuggino.loops.watch.attempt import in_slot_too
 from cuggino.loops.watch.placement import Returned
 from cuggino.stages import GitRepository
-from cuggino.storage import list_journals
+from cuggino.storage import attempt_of, list_journals
 from cuggino.testing import AgentRun, Do, InMemoryAgent, Say, Use, Write
 from tests.git_project import GitProject, isolate_git
 from tests.loops.slot_home import GOOD, PLAN, Home, names, work
@@ -148,6 +148,39 @@ def test_an_unfinished_run_is_resumed_in_another_slot(home: Home) -> None:
     assert {"b.txt", "c.txt", "d.txt"} <= set(home.git(home.slots[1], "ls-files").split())
     assert ["approved"] == home.states()
     assert [] == home.workspace.desk(home.slots[0].folder).sessions()
+
+
+def test_an_unfinished_run_leaves_a_slot_where_another_works(home: Home) -> None:
+    """What is taken from there does not look like a change by the agent at work."""
+    begun = [Write("c.txt", "c\n"), Say("<PROGRESS>Begin</PROGRESS>")]
+    home.attempt({"planning": [PLAN], "implementing": [begun]})
+    desk = home.workspace.desk(home.slots[0].folder)
+    agents: list[InMemoryAgent] = []
+
+    def resume_elsewhere(_options: object) -> None:
+        before = {path: path.read_bytes() for path in desk.folder.rglob("*.md")}
+        record = attempt_of(desk).readable()
+        agent, seen, error = home.attempt(
+            {"implementing": [work("b.txt")], "reviewing": [GOOD]}, slot=2
+        )
+        assert error is None
+        assert isinstance(seen[-1], ev.WatchCandidate)
+        assert before == {path: path.read_bytes() for path in desk.folder.rglob("*.md")}
+        assert record == attempt_of(desk).readable()
+        agents.append(agent)
+
+    plan = AgentRun(
+        [Do(resume_elsewhere), Say("<PLAN_COMPLETE>One.</PLAN_COMPLETE>")], plan="# Plan"
+    )
+    sessions: dict[str, list[Any]] = {
+        "planning": [plan],
+        "implementing": [work("x.txt")],
+        "reviewing": [GOOD],
+    }
+    _, seen, error = home.attempt(sessions, options={"item": "b.md 4567"}, item="b.md")
+    assert error is None
+    assert not [event for event in seen if isinstance(event, ev.RoleViolated)]
+    assert [["implementing", "reviewing"]] == [[one.role for one in it.spawned] for it in agents]
 
 
 def test_a_run_whose_slot_is_gone_begins_anew(home: Home) -> None:

@@ -431,6 +431,17 @@ class TestApproval:
         assert [] == [one for one in project.workspace.issues() if one.is_approval]
         assert ["Say hello", "Begin"] == project.subjects()
 
+    def test_each_plan_names_its_attempt(self, tmp_path: Path) -> None:
+        """With `plan`, a person sees which attempt a question is about."""
+        project = Attempts(tmp_path, {"a": honest("5m"), "b": liar()}, approve=["plan"])
+        project.run(until="30m")
+        texts = [one.path.read_text() for one in project.workspace.issues() if one.is_approval]
+        asked = "Approve the plan? ({})".format
+        assert [asked("attempt-1"), asked("attempt-2")] == sorted(
+            next(line.strip("# ") for line in text.splitlines() if "Approve" in line)
+            for text in texts
+        )
+
     def test_nobody_decides(self, tmp_path: Path) -> None:
         """After the deadline the run ends without a second round, and the work is kept."""
         agents = {"a": honest("5m"), "b": liar()}

@@ -10,25 +10,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reactivex import Observable
-from reactivex.subject import Subject
+from reactivex import Observable, just, never, operators as ops, throw
+from reactivex.subject import ReplaySubject, Subject
 
 import cuggino
 from cuggino import Config, Runtime, events as ev
 from cuggino.agents.base import Capabilities, LlmAgent, SpawnOptions
-from cuggino.errors import ConfigError, Interrupted
+from cuggino.config import AttemptChoice
+from cuggino.errors import AgentFailed, ConfigError, Interrupted
 from cuggino.events import LlmAgentEvent
 from cuggino.loops import LoopRunOptions, LoopService
-from cuggino.storage import list_journals
+from cuggino.runs import RunState
+from cuggino.storage import list_journals, read_journal
 from cuggino.testing import Say
 from cuggino.testing.acts import session_of
 from tests.git_project import GitProject, isolate_git
 
-Work = Callable[[Path, str], str]
-"""What an agent does in a folder, given the plan; returns its last message."""
+Work = Callable[[Path, str], str | Observable[str]]
+"""What an agent does in a folder, given the plan; returns its last message, or emits it later."""
 
 
-def writes(name: str, text: str = "x\n") -> Work:
+def writes(name: str, text: str = "x\n") -> Callable[[Path, str], str]:
     """Return the work of writing a file."""
 
     def work(folder: Path, _plan: str) -> str:
@@ -68,6 +70,8 @@ class TaskAgent(LlmAgent):
     plans: list[str] = field(default_factory=list)
     """What implementing agents read as their plans."""
     prompts: list[str] = field(default_factory=list)
+    reviews: list[str] = field(default_factory=list)
+    """The system prompts of reviewing agents."""
     on_session: Callable[[str], None] = lambda _title: None
 
     @property
@@ -79,9 +83,14 @@ class TaskAgent(LlmAgent):
 
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
         said = self._work(options)
-        return session_of([Say(said)], options)
+        later: Observable[str] = just(said) if isinstance(said, str) else said
 
-    def _work(self, options: SpawnOptions) -> str:
+        def session(text: str) -> Observable[LlmAgentEvent]:
+            return session_of([Say(text)], options)
+
+        return later.pipe(ops.map(session), ops.merge_all())
+
+    def _work(self, options: SpawnOptions) -> str | Observable[str]:
         self.prompts.append(options.prompt)
         if options.role != "implementing":
             title = str(options.role)
@@ -105,6 +114,7 @@ class TaskAgent(LlmAgent):
             Path(options.env["CUGGINO_PLAN_FILE"]).write_text("# Plan\n\n" + "\n".join(sections))
             return "<PLAN_COMPLETE>Planned.</PLAN_COMPLETE>"
         if title == "reviewing":
+            self.reviews.append(options.system_prompt or "")
             return "<APPROVED>As specified.</APPROVED>"
         work = self.tasks.get(title, adds("resolved"))
         return work(options.cwd, self.plans[-1])
@@ -240,7 +250,7 @@ def test_a_task_that_comes_back_is_told_why(tmp_path: Path) -> None:
     """What is red at the gate never lands."""
 
     def repairs(folder: Path, plan: str) -> str:
-        return writes("a.txt", "green\n" if "It was done, and came back" in plan else "red\n")(
+        return writes("a.txt", "green\n" if "What came of it before" in plan else "red\n")(
             folder, plan
         )
 
@@ -251,7 +261,7 @@ def test_a_task_that_comes_back_is_told_why(tmp_path: Path) -> None:
     assert "check" == back.reason
     assert "green\n" == (words.git.root / "a.txt").read_text()
     assert 2 == words.agent.sessions.count("a")
-    assert "1:red" in next(plan for plan in words.agent.plans if "came back" in plan)
+    assert "1:red" in next(plan for plan in words.agent.plans if "came of it" in plan)
     assert "" == words.git.git("log", "-S", "red", "--format=%h", "main", "--", "*.txt")
 
 
@@ -390,6 +400,163 @@ class TestTheUsersBranch:
         assert isinstance(words.events[-1], ev.LoopApproved)
         assert {"a", "mine"} <= set((words.git.root / "shared.txt").read_text().split())
         assert 2 == words.agent.sessions.count("reviewing")
+        assert "" == words.git.git("status", "--short")
+
+
+class WithAttempts(HandsProject):
+    """A plan whose task `a` has an attempt for each of the hints; `b`, with one, comes after it."""
+
+    def __init__(self, place: Path, *hints: str, **config: Any) -> None:
+        agent = TaskAgent(
+            {"a": self._advised, "b": writes("b.txt")}, {"b": "after: 1\nattempts: 1"}
+        )
+        choices = [AttemptChoice(hint=hint) for hint in hints]
+        settings = {"max_iterations": 1, "max_retries": 0, "attempts": choices, **config}
+        super().__init__(place, agent, **settings)
+        self.lost: ReplaySubject[str] = ReplaySubject()
+        """The attempts that have lost, which an honest one waits for."""
+        self._others = sum(hint in ("lie", "crash") for hint in hints)
+
+    def _advised(self, folder: Path, plan: str) -> str | Observable[str]:
+        """Write what the check refuses, crash, never end or do the work, as the plan advises."""
+        hint = plan.rpartition("Advice for this attempt: ")[2].split()[0]
+        if hint == "crash":
+            return throw(AgentFailed("it crashed", reason="crash"))
+        done = writes("a.txt", "red\n" if hint == "lie" else "green\n")(folder, plan)
+        if hint == "hang":
+            return never()
+        if hint == "lie":
+            return done
+        return self.lost.pipe(ops.take(self._others), ops.to_list(), ops.map(lambda _: done))
+
+    def look(self, event: ev.Event) -> None:
+        self.events.append(event)
+        if isinstance(event, ev.AttemptLost):
+            self.lost.on_next(event.filename)
+
+    def run(self, *, resume: bool = False, **given: Any) -> list[ev.Event]:
+        run = self.runtime.resume(**given) if resume else self.runtime.run(focus="Words", **given)
+        self.events.clear()
+        cuggino.run(run, self.look)
+        return self.events
+
+
+class TestAttempts:
+    """Tasks with several attempts, side by side, in clones beside the hands."""
+
+    def test_the_first_that_passes_lands(self, tmp_path: Path) -> None:
+        """It is checked and reviewed; the others are told of, and their work is kept."""
+        words = WithAttempts(tmp_path, "lie", "crash", "hang", "honest")
+        words.run()
+        last = words.events[-1]
+        assert isinstance(last, ev.LoopApproved), last
+        assert {
+            "task-1.1-attempt-1": "not-approved",
+            "task-1.1-attempt-2": "failed",
+            "task-1.1-attempt-3": "overtaken",
+        } == {one.filename: one.why for one in words.of(ev.AttemptLost)}
+        (chosen,) = words.of(ev.AttemptChosen)
+        assert ("task-1.1-attempt-4", "green\n") == (
+            chosen.filename,
+            (words.git.root / "a.txt").read_text(),
+        )
+        assert ["Begin", "Write a.txt", "Write b.txt"] == sorted(words.subjects())
+        assert Counter({"a": 4, "b": 1, "planning": 1, "reviewing": 3}) == Counter(
+            words.agent.sessions
+        )
+        slots = {one.filename: one.slot for one in words.of(ev.WatchProcessingItem)}
+        hand = slots["task-1.1"]
+        beside = [slots[f"task-1.1-attempt-{n}"] for n in range(1, 5)]
+        assert [41 + 8 * (hand - 1) + n for n in range(4)] == beside
+        assert 2 == sum("It is one task of a plan" in review for review in words.agent.reviews)
+        clone = tmp_path / "project.cuggino-slots" / "slot-1"
+        refs = words.git.git("for-each-ref", "--format=%(refname)", "refs/cuggino", cwd=clone)
+        assert "refs/cuggino/attempts/task-1.1-attempt-1/1" in refs
+        assert "" == words.git.git("status", "--short")
+
+    @pytest.mark.parametrize(
+        ("fields", "configured", "hands", "begun"),
+        [
+            ({"b": "attempts: 2"}, 1, 1, 2),
+            ({"b": "after: none\nattempts: 2"}, 1, 2, 2),
+            ({"a": "attempts: 1"}, 3, 1, 3),
+            ({"b": "attempts: many"}, 1, 1, 0),
+        ],
+    )
+    def test_a_list_goes_through_the_gate(
+        self, tmp_path: Path, fields: Mapping[str, str], configured: int, hands: int, begun: int
+    ) -> None:
+        """A plan with attempts is never done by one agent after the other in one clone."""
+        tasks = {name: writes(f"{name}.txt") for name in "ab"}
+        words = HandsProject(
+            tmp_path, TaskAgent(tasks, {"a": "", "b": "", **fields}), attempts=configured
+        )
+        words.run()
+        (started,) = words.of(ev.HandsStarted)
+        assert hands == started.hands
+        note = "task-1.2: `attempts: many` is ignored: it has no number"
+        assert ((note,) if "many" in fields.get("b", "") else ()) == started.notes
+        assert begun == sum("-attempt-" in it.filename for it in words.of(ev.WatchProcessingItem))
+        assert isinstance(words.events[-1], ev.LoopApproved)
+        assert ["Begin", "Write a.txt", "Write b.txt"] == sorted(words.subjects())
+
+    def test_none_passes(self, tmp_path: Path) -> None:
+        """After two rounds the task is left undone, and the next plan is told why."""
+        words = WithAttempts(tmp_path, "lie", "lie")
+        words.run()
+        assert isinstance(words.events[-1], ev.LoopMaxIterations)
+        (left,) = words.of(ev.TaskLeft)
+        assert "task-1.1" == left.filename
+        assert "the check fails" in left.reason
+        assert 4 == len(words.of(ev.AttemptLost))
+        assert 2 == sum("Earlier attempts at this" in plan for plan in words.agent.plans)
+        assert ["Begin"] == words.subjects()
+
+    def test_attempts_at_a_plan_are_those_of_its_tasks(self, tmp_path: Path) -> None:
+        """Each task has the configured number, and the run itself is one, which pushes once."""
+        remote = tmp_path / "remote.git"
+        tasks = {name: writes(f"{name}.txt") for name in "ab"}
+        words = project(tmp_path, tasks, attempts=2, push="origin/main")
+        words.git.git("init", "--quiet", "--bare", str(remote))
+        words.git.git("remote", "add", "origin", str(remote))
+        words.run()
+        assert isinstance(words.events[-1], ev.LoopApproved)
+        assert 2 == len(words.of(ev.AttemptChosen))
+        assert 1 == len(words.of(ev.PushPerformed))
+        assert 1 == words.agent.sessions.count("planning")
+        (journal,) = list_journals(words.runtime.workspace.journal)
+        state = RunState.of(read_journal(journal).entries)
+        assert (2, ()) == (state.hands, state.items)
+
+    @pytest.mark.parametrize(
+        ("tag", "sessions"),
+        [
+            ("AttemptLost", 3),  # the other one was at work
+            ("WatchCandidate", 3),  # of the one that fails
+            ("AttemptChosen", 2),
+        ],
+    )
+    def test_a_resumed_run_pays_for_no_attempt_twice(
+        self, tmp_path: Path, tag: str, sessions: int
+    ) -> None:
+        """It is interrupted at its first event of a kind."""
+        words = WithAttempts(tmp_path, "lie", "honest")
+        interrupt: Subject[object] = Subject()
+
+        def look(event: ev.Event) -> None:
+            words.look(event)
+            if event.tag == tag:
+                interrupt.on_next("stop")
+
+        with pytest.raises(Interrupted):
+            cuggino.run(words.runtime.run(focus="Words", interrupt=interrupt), look)
+        words.run(resume=True)
+        assert isinstance(words.events[-1], ev.LoopApproved)
+        assert {"a": sessions, "b": 1, "planning": 1} == {
+            title: words.agent.sessions.count(title) for title in ("a", "b", "planning")
+        }
+        assert "green\n" == (words.git.root / "a.txt").read_text()
+        assert ["Begin", "Write a.txt", "Write b.txt"] == sorted(words.subjects())
         assert "" == words.git.git("status", "--short")
 
 

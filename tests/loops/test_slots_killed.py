@@ -1,4 +1,5 @@
-"""`kill -9` of a watch with slots; `python -m tests.endurance kills slots` does it often."""
+"""`kill -9` of a watch with slots, and of a run with hands; `python -m tests.endurance kills slots
+hands` does it often."""
 
 from __future__ import annotations
 
@@ -7,10 +8,24 @@ from typing import cast
 
 import pytest
 
+from tests.endurance.agent import TASKS
 from tests.endurance.kills import finish, kill_in_series
 from tests.endurance.trials import TRIALS
 
 pytestmark = pytest.mark.real_agent  # many processes for a long time: with the second command
+
+
+def test_killed_hands_land_the_same_tasks(tmp_path: Path) -> None:
+    """The tree is that of an undisturbed run, no agent is paid twice, and no process is left."""
+    trial = TRIALS["hands"]
+    undisturbed = trial.make(tmp_path / "undisturbed")
+    assert [] == [*finish(trial, undisturbed), *undisturbed.problems()]
+    expected = trial.outcome(undisturbed)
+    assert [] == expected["result"]
+    assert TASKS == str(expected["history"]).count("feat: word-")
+    series = kill_in_series(trial, tmp_path / "killed", seed=7, most=3, expected=expected)
+    assert [] == series.problems
+    assert series.kills.total() > 0
 
 
 def test_a_killed_watch_lands_the_same_items(tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ _OF_ONE: dict[type[ev.Event], dict[str, Any]] = {
     ev.WaitingStarted: {"until": {"kind": "ci", "pull_request": 12}, "since": "2026-01-02T03:04Z"},
     ev.WaitingEnded: {"until": {"kind": "ci", "pull_request": 12}, "outcome": "happened"},
     ev.SnapshotTaken: {"left_out": []},
-    ev.HandsStarted: {"hands": 4, "tasks": 8},
+    ev.HandsStarted: {"hands": 4, "tasks": 8, "notes": ("task-1.2: `attempts: 20` counts as 8",)},
     ev.HandsEnded: {"landed": ["task-1.1"], "undone": {"task-1.2": "skipped"}},
     ev.ImprovementsKept: {"findings": ["x"], "filenames": ["x.md"], "approves": True},
     ev.SpecsChanged: {"paths": [".specs/a.md"]},

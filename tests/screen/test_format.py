@@ -171,6 +171,11 @@ def replaced(**fields: Any) -> ev.Event:
         (QUIET, ev.HandsStarted(iteration=1, hands=4, tasks=8), "[Loop] 4 hands for 8 tasks"),
         (
             QUIET,
+            ev.HandsStarted(iteration=1, hands=1, tasks=1, notes=("task-1.1: `attempts: 0`",)),
+            "[Loop] 1 hand for 1 task\n[Loop] task-1.1: `attempts: 0`",
+        ),
+        (
+            QUIET,
             ev.HandsEnded(iteration=1, landed=("task-1.1",), undone={"task-1.2": "skipped"}),
             "[Loop] 1 task landed; task-1.2 did not: skipped",
         ),

@@ -150,6 +150,29 @@ def test_hands() -> None:
     assert "  Hand 2     task-1.2: the page: implementing, task 1; for 10s" in lines
 
 
+def test_attempts_beside_a_hand() -> None:
+    """Each has a row, until its task has the work of the chosen one."""
+    names = [f"task-1.1-attempt-{n}" for n in (1, 2)]
+    begun = [
+        ev.RunStarted(run_id="r", kind="run", command="c", options={"hands": 2, "attempts": 2}),
+        ev.HandsStarted(iteration=1, hands=1, tasks=3),
+        ev.WatchProcessingItem(filename="task-1.1", title="task-1.1: the page", slot=1),
+        *(ev.WatchProcessingItem(filename=it, title=it, slot=41 + n) for n, it in enumerate(names)),
+        ev.ReviewingStart(iteration=1, item=names[0]),
+    ]
+    lines = shown(*begun).splitlines()
+    assert "  Hand 1     task-1.1: the page: attempts; for 10s" in lines
+    assert "  Slot 41    task-1.1-attempt-1: reviewing; for 10s" in lines
+    made = [
+        ev.WatchCandidate(filename=name, slot=slot, commit="c", base="b", attempt=1)
+        for name, slot in ((names[0], 41), ("task-1.1", 1))
+    ]
+    lost = ev.AttemptLost(filename=names[1], slot=42, why="overtaken", reason="x")
+    rest = "\n".join(shown(*begun, made[0], lost, made[1]).splitlines())
+    assert "To land    task-1.1: the page: for 10s" in rest
+    assert "attempt" not in rest
+
+
 def test_items_in_slots() -> None:
     """Each slot has a line; so have the queue, items sent back or held, and a branch behind."""
     lines = shown(*SLOTS).splitlines()

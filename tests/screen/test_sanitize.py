@@ -99,6 +99,7 @@ def test_hostile_event_is_inert(cls: type[Event]) -> None:
         "tried": [HOSTILE],
         "held": [HOSTILE],
         "not_held": [HOSTILE],
+        "notes": [HOSTILE],
         "objections": [HOSTILE],
         "joined": [HOSTILE],
         "landed": [HOSTILE],

@@ -87,8 +87,6 @@ class LoopRunOptions(CodingOptions, HandsSettings, RunOptions):
     def _needs_one_hand(self) -> Self:
         if self.slow and self.hands > 1:
             raise ValueError("a review after every task requires a single hand")
-        if self.hands > 1 and len(self.choices) > 1:
-            raise ValueError("several attempts require a single hand: choose one of the two")
         return self
 
     focus: str
@@ -109,7 +107,7 @@ class LoopRunOptions(CodingOptions, HandsSettings, RunOptions):
 
     @property
     def is_checked_later(self) -> bool:
-        return self.slot is not None
+        return self.slot is not None or self.hands > 1
 
     attempt_of: str | None = None
     """The id of the run of which this is one of several attempts."""

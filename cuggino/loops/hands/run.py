@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from cuggino.domain import most_at_once, plan_tasks, task_order, title_of
+from cuggino.domain import PlanTask, most_at_once, plan_tasks, task_order, title_of
 from cuggino.errors import ConfigError, RunNotResumable
 from cuggino.events import (
     HandsEnded,
@@ -24,6 +25,7 @@ from cuggino.loops.coding.gate import OwnReview
 from cuggino.loops.coding.merging import merge_into_work
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.coding.run import CodingRun, Verdict
+from cuggino.loops.coding.service import LoopService
 from cuggino.loops.frame.commands import Commands
 from cuggino.loops.frame.history import dirty_files
 from cuggino.loops.frame.run import Run
@@ -40,7 +42,9 @@ FORM = (
     "heading of every task write the lines `after: 1, 2`, with the numbers of the tasks that have "
     "to be done before it (or `after: none`), and `files: a.py, tests/`, with all files that it "
     "changes. Tasks that share a file are done one after the other, so cut the work into tasks "
-    "that do not."
+    "that do not. Only for a task that may well fail, such as one whose way is unknown, also write "
+    "`attempts: 3`: three agents do it at the same time, at three times the cost, and the first "
+    "that passes check and review is taken."
 )
 """What the planning agent is told."""
 
@@ -56,7 +60,10 @@ class HandsRun(CodingRun):
 
     plan_form = FORM
 
-    def __init__(self, run: Run, options: LoopRunOptions) -> None:
+    def __init__(
+        self, run: Run, options: LoopRunOptions, loop_of_tasks: LoopService | None = None
+    ) -> None:
+        self._loop_of_tasks = loop_of_tasks
         self._user_run = run
         """The run as it is in the user's project."""
         self._user_options = options
@@ -67,7 +74,7 @@ class HandsRun(CodingRun):
         """The branch of the clone, which has what has landed there."""
         here = here_of(run.services, options, 1)
         self._here, self._slot = here, here.folders[0]
-        inside = options_in(self._slot, options).model_copy(update={"push": None})
+        inside = options_in(self._slot, options).model_copy(update={"attempts": 1})
         services = slot_services(run.services, inside)
         super().__init__(
             replace(
@@ -157,16 +164,17 @@ class HandsRun(CodingRun):
         tasks = plan_tasks(plan)
         order = task_order(tasks[:most])
         hands = min(self._options.hands, most_at_once(order))
-        if hands < 2:
+        if hands < 2 and not self._has_attempts(tasks[:most]):
             return (yield from super()._work_off_the_plan(n))
         if len(tasks) > most:
             yield from emit(TaskLimitReached(iteration=n, max_tasks=most))
         self._log_size = (yield from ask(act(self._session.size), name="log-size")) or 0
         self._tasks = Tasks(
             self._run,
-            self._options,
+            self._options.model_copy(update={"attempts": self._user_options.attempts}),
             tasks[:most],
             order,
+            loop=self._loop_of_tasks,
             iteration=n,
             hands=hands,
             log_size=self._log_size,
@@ -188,6 +196,13 @@ class HandsRun(CodingRun):
             undone = "\n".join(f"- {name}: {why}" for name, why in ended.undone.items())
             return OwnReview(f"These tasks of the last plan are not done:\n\n{undone}")
         return (yield from self._review(n))
+
+    def _has_attempts(self, tasks: Sequence[PlanTask]) -> bool:
+        """Return whether a task has several attempts, or its line about them is wrong."""
+        if self._loop_of_tasks is None:
+            return False
+        configured = len(self._user_options.choices)
+        return any(task.note or (task.attempts or configured) > 1 for task in tasks)
 
     # The landing on the user's branch
 

@@ -26,7 +26,13 @@ class HandsService(LoopService):
     user's branch cannot follow in the end: the run can be resumed then.
     """
 
+    loop_of_tasks: LoopService | None = None
+    """The loop for tasks with several attempts; without one, each task has a single attempt."""
+
     def story(self, run: Run, options: LoopRunOptions) -> Story:
         if run.resumed is not None and "hands" not in run.resumed.started.options:
-            options = options.model_copy(update={"hands": 1})  # an earlier version began it
-        return HandsRun(run, options) if options.hands > 1 else super().story(run, options)
+            one = {"hands": 1, "attempts": 1}
+            options = options.model_copy(update=one)  # an earlier version began it
+        if options.hands == 1:
+            return super().story(run, options)
+        return HandsRun(run, options, self.loop_of_tasks)

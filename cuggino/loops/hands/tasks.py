@@ -12,9 +12,10 @@ from pathlib import Path
 from reactivex import Observable, defer, just, operators as ops
 from reactivex.subject import Subject
 
-from cuggino.domain import PlanTask, SlotLimit, is_overload
+from cuggino.domain import PlanTask, SlotLimit, attempted_item, is_overload
 from cuggino.errors import CugginoError, Interrupted, ItemSkipped, ProcessError, cause_of
 from cuggino.events import (
+    AttemptLost,
     CommitPerformed,
     ControlIgnored,
     Event,
@@ -26,6 +27,7 @@ from cuggino.events import (
     Progress,
     RunResumed,
     TaskLeft,
+    WatchCandidate,
     WatchEvent,
     WatchFollowDelayed,
     WatchLanded,
@@ -35,6 +37,7 @@ from cuggino.events import (
 from cuggino.gate import CheckResult
 from cuggino.git import Git
 from cuggino.loops.coding.options import LoopRunOptions
+from cuggino.loops.coding.service import LoopService
 from cuggino.loops.frame.commands import Commands
 from cuggino.loops.frame.run import Run
 from cuggino.loops.watch.placement import Work, item_name, work_placed
@@ -64,8 +67,18 @@ from cuggino.stages.slots import Trunk
 
 _OF_TASKS = (CommitPerformed, IterationStart, LoopTerminalEvent, RunResumed)
 """What the own run of a task emits about itself; what lands is another commit."""
-_UNCHECKED = {"check_command": None, "gate": "context", "baseline": "skip"}
-"""The options of a task's own run, which the gate checks when it lands."""
+_SINGLE = {
+    "check_command": None,
+    "gate": "context",
+    "baseline": "skip",
+    "max_iterations": 1,
+    "attempts": 1,
+}
+"""The options of a task's single attempt, which the gate checks when it lands."""
+_ONE_TASK = (
+    "It is one task of a plan, and all that counts here: other agents do the rest of what the plan "
+    "is for. That is:"
+)
 _MOST_RETURNS = 4
 """Returns after which a task is left undone."""
 
@@ -83,6 +96,7 @@ class Tasks:
         tasks: Sequence[PlanTask],
         order: Mapping[int, Sequence[int]],
         *,
+        loop: LoopService | None = None,
         iteration: int,
         hands: int,
         log_size: int,
@@ -94,11 +108,16 @@ class Tasks:
         self._run, self._commands = run, commands
         self._log_size = log_size
         self._options = options.model_copy(
-            update={"slot_folder": str(folder), "hands": 1, "max_iterations": 1}
+            update={"slot_folder": str(folder), "hands": 1, "review": None}
         )
         self._folder = folder
         workspace = run.services.workspace.with_journals(journal)
-        self._places = here_of(replace(run.services, workspace=workspace), self._options, hands)
+        places = here_of(replace(run.services, workspace=workspace), self._options, hands)
+        self._has_attempts = loop is not None
+        if loop is not None:
+            its = partial(places.attempt, loop=loop.at(places.services))
+            places = replace(places, attempt=its)
+        self._places = places
         gate = gate_of(run.services, self._options)
         gate.baseline = baseline
         self._trunk = Trunk(gate, land_as="commit")
@@ -111,6 +130,8 @@ class Tasks:
         """What has come of the tasks so far."""
         self._state = StateRef(PoolState(limit=SlotLimit(hands)))
         self._skips: Subject[object] = Subject()
+        self._losses: dict[str, str] = {}
+        """Why the latest attempt at a task has lost."""
 
     def __contains__(self, name: object) -> bool:
         return name in self._tasks
@@ -127,8 +148,9 @@ class Tasks:
             what has landed |> ready_by(after) |> merge_at_most(hands) |> land, one by one
         """
         control, hands = self._run.control, self._state.value.limit.slots
-        n, tasks = self._ended.iteration, len(self._tasks)
-        yield from emit(HandsStarted(iteration=n, hands=hands, tasks=tasks))
+        n, tasks = self._ended.iteration, self._tasks.items()
+        notes = tuple(f"{name}: {task.note}" for name, task in tasks if task.note)
+        yield from emit(HandsStarted(iteration=n, hands=hands, tasks=len(tasks), notes=notes))
         yield from ask(act(partial(self._run.session.rewind, self._log_size)))
         yield from ask(self._trunk.open())
         yield from self._restored()
@@ -159,8 +181,10 @@ class Tasks:
 
     def _listed(self, ready: Sequence[str]) -> Listed:
         holds_back = self._run.control.standing.value.holds_back
-        names = tuple(name for name in ready if name not in self._ended.undone)
-        return Listed(() if holds_back else names, holds_back=holds_back)
+        began = set(self._state.value.last_in.values())  # before others take their slots
+        names = sorted(ready, key=lambda name: name not in began)
+        left = tuple(name for name in names if name not in self._ended.undone)
+        return Listed(() if holds_back else left, holds_back=holds_back)
 
     def _tell(self, fact: Fact) -> None:
         self._state.set(next_step(self._state.value, fact)[0])
@@ -168,8 +192,11 @@ class Tasks:
     def _restored(self) -> Flow[None]:
         """Continue as the journal says: what has landed is there, the rest is resumed."""
         resumed = self._run.resumed
-        entries = () if resumed is None else resumed.entries.only((*TAGS, "TaskLeft"))
+        tags = (*TAGS, "AttemptLost", "TaskLeft")
+        entries = () if resumed is None else resumed.entries.only(tags)
         events = [entry.event for entry in entries]
+        for event in events:
+            self._note_lost(event)
         known = [event for event in events if getattr(event, "filename", "") in self._tasks]
         last_in = (yield from ask(self._places.attach())) or ()
         state = state_after(known)
@@ -187,6 +214,9 @@ class Tasks:
                 yield from self._done(event.filename)
             elif isinstance(event, TaskLeft):
                 self._note_left(event.filename, event.reason)
+        for name, work in self._state.value.works.items():
+            if work.is_unapproved:
+                yield from self._leave(name, self._why_unapproved(name))
 
     def _item(self, name: str) -> str:
         """Return the name of the task with a digest of all that it depends on."""
@@ -216,15 +246,14 @@ class Tasks:
                 returns=start.returns,
             )
         )
-        spending = [it for it in self._options.approve if it not in ("plan", "landing")]
-        own = {"item": self._item(name), "task": self._text(name), "approve": spending}
-        options = self._options.model_copy(update={**own, **_UNCHECKED})
+        options = self._options_of(start)
         self._tell(Begun(name, self._item(name), start.slot))
         last: list[Event] = []
 
         def passes(event: Event) -> bool:
             """Look at an event; return whether it counts for the whole run."""
             last[:] = [event]
+            self._note_lost(event)
             if is_overload(event):
                 self._tell(Overloaded(name, self._run.lane.now))
             return not isinstance(event, _OF_TASKS)
@@ -259,8 +288,32 @@ class Tasks:
                 self._ended = self._ended.model_copy(update=asked)
             case LoopTerminalEvent() as ended:
                 yield from self._leave(name, ended.message)
+            case WatchCandidate(approved=False):
+                yield from self._leave(name, self._why_unapproved(name))
             case _:
                 pass
+
+    def _options_of(self, start: Start) -> LoopRunOptions:
+        """Return the options of the task's run: several attempts, unless it was sent back."""
+        name, task, whole = start.name, self._tasks[start.name], self._options
+        text = self._text(name)
+        own = {
+            "item": self._item(name),
+            "task": text,
+            "approve": [it for it in whole.approve if it not in ("plan", "landing")],
+        }
+        options = whole.model_copy(update={**own, "attempts": whole.attempts_at(task.attempts)})
+        if start.returned is not None or len(options.choices) == 1 or not self._has_attempts:
+            return options.model_copy(update=_SINGLE)
+        focus = f"{task.title}\n\n{_ONE_TASK}\n\n{whole.focus}"
+        return options.model_copy(update={"focus": focus})
+
+    def _note_lost(self, event: Event) -> None:
+        if isinstance(event, AttemptLost):
+            self._losses[attempted_item(event.filename)] = event.reason
+
+    def _why_unapproved(self, name: str) -> str:
+        return f"no attempt was approved; the last one: {self._losses.get(name, 'not approved')}"
 
     def _leave(self, name: str, reason: str) -> Flow[None]:
         """Leave a task undone, and those that come after it."""

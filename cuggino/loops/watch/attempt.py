@@ -186,7 +186,8 @@ class _Attempt:
             if record is not None:
                 is_new = latest is not None and latest.run_id > record.after
                 found.append(_Found(folder, record, latest if is_new else None))
-        return max(found, key=lambda one: one.record.after, default=None)
+        # Without a base, it may be what was copied when another item had the slot.
+        return max(found, key=lambda one: (one.record.after, one.record.base != ""), default=None)
 
     def _folders(self) -> Iterator[Path]:
         """Yield the folder of the slot, then those of all others, also of unused ones."""
@@ -263,12 +264,14 @@ class _Attempt:
         if not record.base:
             record = record.model_copy(update={"base": getattr(last, "base", work.base)})
         if other is not None:
+            its = attempt_of(other).readable()
+            is_taken = its is not None and its.item != self._item  # whose agent may be at work
             if found.run is not None:
-                self._desk.take_session(other, found.run.run_id)
+                self._desk.take_session(other, found.run.run_id, copies=is_taken)
             if merging is not None:
                 go_on_merging(self._slot.folder, merging)
         self._note(record)
-        if other is not None:
+        if other is not None and not is_taken:
             attempt_of(other).remove()
         return record
 

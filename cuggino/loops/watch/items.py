@@ -447,7 +447,7 @@ def item_options(
         store_findings=review is not None,
     )
     # Without validation: what is missing for them is an error of the item's run.
-    return made if attempts is None else made.model_copy(update={"attempts": attempts})
+    return made.model_copy(update={"attempts": options.attempts_at(attempts)})
 
 
 def _is_open(standing: Standing) -> bool:

@@ -401,8 +401,11 @@ def _item_in_slot(state: RunState, event: ev.WatchProcessingItem, at: datetime) 
         for one in state.items
         if one.item != name and not (one.place == "slot" and one.slot == event.slot)
     )
-    is_beside = any(one.item == attempted_item(name) for one in others)  # the slot of its item
-    slots = state.slots if is_beside else max(state.slots, event.slot)
+    slots, owner = max(state.slots, event.slot), state.of_item(attempted_item(name))
+    if owner is not None and owner.item != name:  # an attempt, beside the slot of its item
+        slots = state.slots
+        begun = {} if owner.role == "attempts" else {"role": "attempts", "stage_began": at}
+        others = tuple(changed(one, **begun) if one is owner else one for one in others)
     return state.with_items(
         (*others, part),
         kind=state.kind or "watch",
@@ -461,6 +464,10 @@ def _workers(state: RunState, _event: ev.WatchWorkers, _at: datetime) -> RunStat
 def _candidate(state: RunState, event: ev.WatchCandidate, at: datetime) -> RunState:
     if not event.approved:
         return state
+    name = event.filename
+    attempts = (one for one in state.items if attempted_item(one.item) == name != one.item)
+    for one in attempts:  # the chosen one: the work is that of their item now
+        state = state.without(one.item)
     return state.moved(
         event.filename, place="queue", slot=event.slot, commit=event.commit, stage_began=at
     )

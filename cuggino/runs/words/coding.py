@@ -27,6 +27,10 @@ def coding_words(event: ev.LoopPhaseEvent) -> Words | None:
         case ev.SpecsChanged():
             changed = ", ".join(event.paths)
             return Words("Loop", f"Specifications changed: {changed}; replanning", "warning")
+        case ev.HandsStarted():
+            text = f"{counted(event.hands, 'hand')} for {counted(event.tasks, 'task')}"
+            notes = tuple(Words("Loop", note, "warning") for note in event.notes)
+            return Words("Loop", text, "heading", more=notes)
         case ev.HandsEnded():
             return _hands(event)
         case ev.ImprovementsKept():

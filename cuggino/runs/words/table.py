@@ -39,7 +39,6 @@ _SENTENCES: Mapping[type[ev.Event], Words] = MappingProxyType(
         ev.CheckUnmeasured: Words("Check", "{e.message}", "warning"),
         ev.CheckFlaky: Words("Check", "Flaky: {e.message}", "warning"),
         ev.TaskLimitReached: _loop("Task limit ({e.max_tasks}) reached", "warning"),
-        ev.HandsStarted: _loop("{e.hands} hands for {e.tasks} tasks", "heading"),
         ev.TaskLeft: _loop("Left undone: {e.filename}: {e.reason}", "warning"),
         ev.ApprovalBlocked: _loop("Approval does not count: {e.message}", "warning"),
         ev.LoopMaxIterations: _loop("Max iterations ({e.max_iterations}) reached", "caution"),
