@@ -46,7 +46,7 @@ def plan_tasks(plan: str) -> tuple[PlanTask, ...]:
 
         after: 1
         files: parser.py, tests/test_parser.py
-    attempts: 3
+        attempts: 3
     """
     sections = task_sections(plan)
     places = {section.number: place for place, section in reversed([*enumerate(sections, 1)])}
