@@ -144,7 +144,7 @@ def read_agent_file(project: Path) -> AgentFile:
     """Return the settings in the file; the built-in ones without a file.
 
     Raises:
-        ConfigError: the file is unusable (AUT-138).
+        ConfigError: the file is unusable.
     """
     path = project / AGENT_FILE
     settings, origins = read_settings(AgentSettings, SettingsFile(path, AGENT_FILE))
@@ -196,7 +196,7 @@ def missing_programs(settings: AgentSettings, project: str) -> Mapping[str, str]
 
 
 def change_note(before: str | None, now: str) -> str:
-    """Return a warning if the file has changed since the last run (AUT-140).
+    """Return a warning if the file has changed since the last run.
 
     `before` is the digest of that run. An agent may have changed the file. Returns "" when it is
     unchanged or there was no run before.

@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from cuggino.config.model import Config
-from cuggino.edited_files import SCHEMA, InvalidFile, SettingsFile, read_settings, validated
+from cuggino.edited_files import (
+    CORRECT,
+    SCHEMA,
+    InvalidFile,
+    SettingsFile,
+    read_settings,
+    validated,
+)
 from cuggino.errors import ConfigError
 from cuggino.files import read_json_object, render_json, write_atomic
 
@@ -78,7 +85,9 @@ def parse_config(raw: Mapping[str, Any], *, where: str = CONFIG_FILE) -> Config:
     try:
         return validated(Config, raw)
     except InvalidFile as error:
-        raise ConfigError(f"{where}: {error}", hint=error.hint) from error
+        is_file = where == CONFIG_FILE or error.hint != CORRECT
+        hint = error.hint if is_file else f"correct the options, or {CONFIG_FILE}"
+        raise ConfigError(f"{where}: {error}", hint=hint) from error
 
 
 def changed_config(config: Config, values: Mapping[str, Any]) -> Config:

@@ -94,7 +94,7 @@ def deliver_policy(
 ) -> Policy | None:
     """Return the policy of a session of the deliver loop, or None with `guard: "off"`.
 
-    It has the settings of `.autonoe/agent.json` too, and its level is always `full` (AUT-150).
+    It has the settings of `.autonoe/agent.json` too, and its level is always `full`.
     """
     if settings.guard == "off":
         return None

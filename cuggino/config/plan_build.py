@@ -188,7 +188,7 @@ def change_plan_build_config(path: Path, changes: Mapping[str, object]) -> None:
 
 
 def reset_plan_build_config(path: Path) -> bool:
-    """Remove the file of a layer (LOP-028); return whether it existed.
+    """Remove the file of a layer; return whether it existed.
 
     Raises:
         ConfigError: it cannot be removed.

@@ -56,7 +56,7 @@ def agent_tool(tool: ToolName) -> str:
 
 
 class DeliverableChange(NamedTuple):
-    """A set status of a deliverable, possibly unchanged (AUT-115)."""
+    """A set status of a deliverable, possibly unchanged."""
 
     deliverable_id: str
     description: str

@@ -78,12 +78,12 @@ class Deliverables:
 
     @property
     def all_achievable_passed(self) -> bool:
-        """Return whether all that are not blocked are passed, and at least one is (AUT-051)."""
+        """Return whether all that are not blocked are passed, and at least one is."""
         return not self.has_pending and self.count_passed > 0
 
     @property
     def all_blocked(self) -> bool:
-        """Return whether all are blocked, and at least one is (AUT-051)."""
+        """Return whether all are blocked, and at least one is."""
         return 0 < self.total == self.count_blocked
 
     def get(self, deliverable_id: str) -> Deliverable | None:
@@ -147,7 +147,7 @@ class Deliverables:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """The deliverables to verify after comparing them with the specification (AUT-270)."""
+    """The deliverables to verify after comparing them with the specification."""
 
     all: tuple[str, ...]
     """The ids to verify."""

@@ -58,7 +58,7 @@ class VerificationResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandRun:
-    """A build or test command that the loop ran; its exit code is proof (LOP-099)."""
+    """A build or test command that the loop ran; its exit code is proof."""
 
     check: CommandCheck
     command: str
@@ -118,7 +118,7 @@ def with_facts(judged: VerificationResult, facts: JobFacts) -> VerificationResul
 
     The job is complete only if the agent reports it, including each part, and no fact contradicts
     it. A prose answer has no parts; then its one word decides. The issues of the facts come first.
-    An unconventional commit message is an issue, but not a failure (LOP-098).
+    An unconventional commit message is an issue, but not a failure.
     """
     build, tests = (_proven(facts.runs, check) for check in ("build", "tests"))
     if judged.by_words and judged.complete:
@@ -152,7 +152,7 @@ def with_facts(judged: VerificationResult, facts: JobFacts) -> VerificationResul
 
 @dataclass(frozen=True, slots=True)
 class FailureCounts:
-    """Failed verifications of each job since it last passed (LOP-097)."""
+    """Failed verifications of each job since it last passed."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
 

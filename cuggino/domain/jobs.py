@@ -47,7 +47,7 @@ class Job:
 
     @property
     def is_blocked(self) -> bool:
-        """Return whether it is blocked and not done (LOP-097)."""
+        """Return whether it is blocked and not done."""
         return self.status.strip().lower() == BLOCKED
 
     def with_status(self, status: str) -> Job:
@@ -104,7 +104,7 @@ class Jobs:
 
     @property
     def workable(self) -> tuple[Job, ...]:
-        """Return the jobs that are neither done nor blocked, by priority (LOP-075)."""
+        """Return the jobs that are neither done nor blocked, by priority."""
         found = [job for job in self.items if not job.is_done and not job.is_blocked]
         return tuple(sorted(found, key=_rank))
 
@@ -115,7 +115,7 @@ class Jobs:
 
     @property
     def is_too_many(self) -> bool:
-        """Return whether there are more jobs than there should be (LOP-054)."""
+        """Return whether there are more jobs than there should be."""
         return len(self.items) > MOST_JOBS
 
     def get(self, job_id: str) -> Job | None:

@@ -197,11 +197,11 @@ _BARE_SECONDS = re.compile(r"(\d{1,7}(?:\.\d{1,6})?)(?![\w:/-])")
 
 
 def is_quota_text(text: str) -> bool:
-    """Return whether the program reports that a usage limit is reached (AUT-070, AUT-075).
+    """Return whether the program reports that a usage limit is reached.
 
     Warnings that one is near do not count, nor do limits on requests per minute, which are
     transient. `text` is the program's own result or error text, never tool output or a model's
-    prose; a successful result longer than a few lines is prose (AUT-076).
+    prose; a successful result longer than a few lines is prose.
     """
     plain = " ".join(_plain(text).split())
     return any(
@@ -211,7 +211,7 @@ def is_quota_text(text: str) -> bool:
 
 
 def is_limit_answer(text: str) -> bool:
-    """Return whether a short answer consists of a limit that was met (AUT-024, AUT-076).
+    """Return whether a short answer consists of a limit that was met.
 
     It begins with the limit, of usage or of a rate. A model's sentence about a limit does not
     count: it mentions the model or its work, has a marker, or goes on after the limit.

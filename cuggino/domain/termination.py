@@ -98,7 +98,7 @@ Decision = Continue | Terminate | Wait
 
 
 def decide_delivery(picture: DeliverProgress, *, order: Sequence[ExitReason] = ORDER) -> Decision:
-    """Return the decision of the first rule that applies, or `Continue` (AUT-050 to AUT-058)."""
+    """Return the decision of the first rule that applies, or `Continue`."""
     for name in order:
         decision = RULES[name](picture)
         if decision is not None:

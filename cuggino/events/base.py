@@ -13,8 +13,7 @@ from typing_extensions import TypeIs
 class Event(BaseModel):
     """Base of all events. Frozen, compared by value, tagged with its class name.
 
-    Unknown fields, written by a newer version, are ignored. The category of an event is its base
-    class (CUG-023).
+    Unknown fields, written by a newer version, are ignored. Its category is its base class.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="constants")

@@ -61,11 +61,11 @@ class CommandOutputEvent(LoopPhaseEvent, category=True):
 
 
 class SetupCommandOutput(CommandOutputEvent):
-    """The setup command has ended; its failure ends the run only with `setupStrict` (CUG-041)."""
+    """The setup command has ended; its failure ends the run only with `setupStrict`."""
 
 
 class CheckCommandOutput(CommandOutputEvent):
-    """The check command has ended; its output is given to the next agent (CUG-042)."""
+    """The check command has ended; its output is given to the next agent."""
 
     on: Checked = "work"
 

@@ -133,7 +133,7 @@ class DeliverablesListed(DeliverEvent):
 
 
 class DeliverEnded(DeliverEvent, RunResult):
-    """The last event of a deliver loop, however it ended (AUT-035, AUT-036)."""
+    """The last event of a deliver loop, however it ended."""
 
     reason: DeliverExit
     sessions: int = 0

@@ -42,7 +42,8 @@ class Baseline(LoopPhaseEvent):
     def message(self) -> str:
         if self.exit_code == 0:
             return f"passes before the first agent, in {self.seconds:.0f} s"
-        what = _listed(self.failing) or f"exit code {self.exit_code}"
+        missing = ", as a program was not found" if self.exit_code == 127 else ""
+        what = _listed(self.failing) or f"exit code {self.exit_code}{missing}"
         return f"fails before the first agent, in {self.seconds:.0f} s: {what}"
 
 

@@ -116,7 +116,7 @@ class JobsCounted(PlanBuildEvent):
 
 
 class SubAgentStarted(PlanBuildEvent):
-    """The agent delegated work to a sub-agent (LOP-082)."""
+    """The agent delegated work to a sub-agent."""
 
     name: str
     description: str = ""
@@ -129,14 +129,14 @@ class SubAgentEnded(PlanBuildEvent):
 
 
 class FileTouched(PlanBuildEvent):
-    """The agent wrote a file; emitted once per file and iteration (LOP-083)."""
+    """The agent wrote a file; emitted once per file and iteration."""
 
     path: str
     """Relative to the project for files in it."""
 
 
 class CommitSeen(PlanBuildEvent):
-    """A new commit was found (LOP-083)."""
+    """A new commit was found."""
 
     commit_hash: str
     """Abbreviated."""
@@ -144,14 +144,14 @@ class CommitSeen(PlanBuildEvent):
 
 
 class BuildVerified(PlanBuildEvent):
-    """The result of verifying the build after an iteration (LOP-095)."""
+    """The result of verifying the build after an iteration."""
 
     passed: bool
     issues: tuple[str, ...] = ()
 
 
 class JobVerified(PlanBuildEvent):
-    """The result of verifying a job that was reported as done (LOP-096)."""
+    """The result of verifying a job that was reported as done."""
 
     job_id: str
     description: str
@@ -161,7 +161,7 @@ class JobVerified(PlanBuildEvent):
 
 
 class JobBlocked(PlanBuildEvent):
-    """A job failed its verification too often and is left to a person (LOP-097)."""
+    """A job failed its verification too often and is left to a person."""
 
     job_id: str
     description: str

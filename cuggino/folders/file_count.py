@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def count_files(folder: Path) -> int:
-    """Return the number of visible regular files in `folder` (CUG-101).
+    """Return the number of visible regular files in `folder`.
 
     Names that start with `.`, folders and special files do not count. A link counts as its target.
     The count of a missing or unreadable folder is 0.
@@ -99,7 +99,7 @@ def watch_file_count(
     count: Callable[[Path], T] = count_files,  # type: ignore[assignment]  # int by default
     on_polling: Callable[[PollingStarted], object] = lambda _notice: None,
 ) -> Observable[T]:
-    """Emit how many files there are, now and whenever the number has changed (CUG-101).
+    """Emit how many files there are, now and whenever the number has changed.
 
     ::
 
@@ -107,7 +107,7 @@ def watch_file_count(
         watch_file_count:   2---------3---------------    counts: 2, 3, 3
 
     `changes(folder)` is subscribed before the first count, so that no change is lost between the
-    two (CUG-105). `settle` seconds after the last of a series of changes the files are counted
+    two. `settle` seconds after the last of a series of changes the files are counted
     again, and `longest` seconds (by default ten times as many) after the first of a series that
     does not end. `changes` emits anything for a change; a `PollingStarted` is passed to
     `on_polling` instead. `count` may return anything else that is compared with `==`.

@@ -23,7 +23,7 @@ _IN_NO_NAME = re.compile(
 
 
 class BranchRefused(ConfigError):
-    """A branch on which the loop does not run (LOP-040)."""
+    """A branch on which the loop does not run."""
 
     def __init__(self, branch: str) -> None:
         name = "main/master" if branch in ("main", "master") else branch

@@ -29,7 +29,7 @@ class UnknownProfile(ValueError):
 
 
 class AllowedCommands(NamedTuple):
-    """Programs that the user allows, by mode of the session (AUT-139)."""
+    """Programs that the user allows, by mode of the session."""
 
     base: tuple[str, ...] = ()
     """Allowed in every session."""
@@ -61,12 +61,12 @@ def allowed_commands(value: object) -> AllowedCommands:
 
 
 def chosen_profiles(value: object) -> tuple[str, ...] | None:
-    """Parse the setting: a name, a list of names, or nothing for all profiles (None) (AUT-137).
+    """Parse the setting: a name, a list of names, or nothing for all profiles (None).
 
     `base` is always active and may be named as well.
 
     Raises:
-        UnknownProfile: a name is unknown (AUT-138).
+        UnknownProfile: a name is unknown.
         ValueError: it is neither a string nor a list of strings.
     """
     names = [value] if isinstance(value, str) else value

@@ -79,7 +79,7 @@ def role_policy(
     - `pm`: the `specs`, and in `.cuggino` the spec issues, the backlog, the findings, the memory.
     - `deliver`: the project except protected files. Its file tools read only the project, and web
       and MCP tools need one of the `rules`, as with `verify` and `sync`.
-    - `verify`, `sync`: only the note for the next session, and no destructive command (AUT-223).
+    - `verify`, `sync`: only the note for the next session, and no destructive command.
 
     Reads the disk once, before the agent starts: links are followed now, so that links made later
     grant nothing. If the `specs` are the project itself or above it, implementing may write them,

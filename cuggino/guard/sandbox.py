@@ -72,7 +72,7 @@ class SandboxMode(NamedTuple):
 
 
 def sandbox_mode(*, no_sandbox: bool, env: Mapping[str, str]) -> SandboxMode:
-    """Return the mode: `--no-sandbox` wins over the environment; the default is on (AUT-151)."""
+    """Return the mode: `--no-sandbox` wins over the environment; the default is on."""
     if no_sandbox:
         return SandboxMode(True, "cli")
     if env.get(NO_SANDBOX) == "1":
@@ -81,7 +81,7 @@ def sandbox_mode(*, no_sandbox: bool, env: Mapping[str, str]) -> SandboxMode:
 
 
 def start_warnings(sandbox: SandboxMode, *, allow_destructive: bool) -> tuple[str, ...]:
-    """Return the warnings for standard error at the start, the sandbox first (AUT-152)."""
+    """Return the warnings for standard error at the start, the sandbox first."""
     lines = [_DISABLED[sandbox.source]] if sandbox.is_disabled else []
     if allow_destructive:
         lines.append(_DESTRUCTIVE)

@@ -47,7 +47,7 @@ def until_terminal(
     last: it is the outcome of the stage. `choose` picks one of several terminal events that have
     arrived by then; by default the first. An event that `reopen` accepts voids all terminal events
     before it: the source continues as if there had been none. Errors after the terminal event are
-    ignored (CUG-018). A source without a terminal event ends the stream as it ends. (RxPY's
+    ignored. A source without a terminal event ends the stream as it ends. (RxPY's
     `take_while` cannot wait for what follows the terminal event.)
     """
 

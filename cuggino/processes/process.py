@@ -88,11 +88,11 @@ def process_lines(
 
     Errors: `SpawnFailed` if it cannot be started, `StorageError` if there is no room for its input,
     `ProcessFailed` with the last `tail` bytes
-    of standard error and of the output for any other exit code (CUG-083), `LineTooLong` for a line
+    of standard error and of the output for any other exit code, `LineTooLong` for a line
     above `max_line` bytes. The whole process tree is gone when the error is emitted.
 
     Disposal terminates the process tree and returns when all of it is gone and the process is
-    reaped (AUT-021): SIGINT to the group, after at most `grace` seconds SIGTERM to the rest, after
+    reaped: SIGINT to the group, after at most `grace` seconds SIGTERM to the rest, after
     at most `grace` more SIGKILL. If the Python process dies, even by SIGKILL, a guardian process
     does the same.
 

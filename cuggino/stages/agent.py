@@ -101,8 +101,8 @@ def agent_stage(
 
     `supervision` adds retries, quota waits, timeouts and budgets.
 
-    Errors: `LoopError` of the phase, with the `LlmSessionError` as its cause, or with the message
-    of CUG-034 when there was no terminal marker.
+    Errors: `LoopError` of the phase, with the `LlmSessionError` as its cause, or if there
+    was no terminal marker.
     """
     return flow(
         lambda: agent_story(

@@ -92,7 +92,7 @@ UNCOUNTED = Turn()
 
 
 def role_markers(role: Role) -> tuple[type[LlmMarkerEvent], ...]:
-    """Return the markers that a role may emit (CUG-017); in its text any other tag is text."""
+    """Return the markers that a role may emit; in its text any other tag is text."""
     if role not in _MARKERS:
         raise ValueError(f"the coding loop has no role {role}")
     return _MARKERS[role]

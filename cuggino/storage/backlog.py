@@ -184,7 +184,7 @@ class Backlog:
         return self.path(name).is_file()
 
     def digest(self, name: str) -> str | None:
-        """Return the SHA-256 of the item's bytes, or None if it is gone (CUG-108).
+        """Return the SHA-256 of the item's bytes, or None if it is gone.
 
         Raises:
             StorageError: it cannot be read.

@@ -106,11 +106,11 @@ class DeliverableStore:
         """Serializes the threads of this process, because the file lock is polled."""
 
     def exists(self) -> bool:
-        """Return whether the file exists, usable or not (AUT-103)."""
+        """Return whether the file exists, usable or not."""
         return os.path.lexists(self.path)
 
     def load(self, *, now: datetime) -> LoadedDeliverables:
-        """Return the contents of the file, which may be missing or broken (AUT-103, AUT-104).
+        """Return the contents of the file, which may be missing or broken.
 
         It takes no lock, because the file is replaced atomically. While a session runs that could
         write it, the file has what this process has written, whatever the disk says.
@@ -139,11 +139,11 @@ class DeliverableStore:
     def change(
         self, step: Callable[[Deliverables], tuple[Deliverables, T]], *, now: datetime
     ) -> Changed[T]:
-        """Read the deliverables, pass them through `step`, and write the result (AUT-106).
+        """Read the deliverables, pass them through `step`, and write the result.
 
         The lock is held meanwhile. If `step` returns the same object, nothing is written; otherwise
         `updated_at` becomes today. A broken file is moved to `status.json.broken-<time>` beside it
-        before it is replaced (AUT-104).
+        before it is replaced.
 
         Raises:
             StorageError: it cannot be written, or the lock was held for too long. Also whatever
@@ -335,7 +335,7 @@ class _Verified(Kept):
 
 
 class VerifiedFile:
-    """A JSON file with the ids to verify and the verified ones (AUT-270).
+    """A JSON file with the ids to verify and the verified ones.
 
     The loop creates it after the session that compares deliverables and specification; the server
     marks what the agents of the next sessions verify.

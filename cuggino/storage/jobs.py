@@ -62,7 +62,7 @@ class JobStore:
         return self._read()[0]
 
     def change(self, step: Callable[[Jobs], Jobs]) -> Jobs:
-        """Read the jobs, pass them through `step`, and write the result (LOP-076).
+        """Read the jobs, pass them through `step`, and write the result.
 
         If `step` returns the same object, nothing is written. Shape, unknown keys and order are
         kept.
@@ -182,7 +182,7 @@ def _partial(raw: Mapping[str, Any]) -> str:
 
 
 def is_done(root: Path) -> bool:
-    """Return whether the done file exists; a folder of its name does not count (LOP-074)."""
+    """Return whether the done file exists; a folder of its name does not count."""
     return (root / DONE_FILE).is_file()
 
 
@@ -201,7 +201,7 @@ def remove_done(root: Path) -> bool:
 
 
 def write_done(root: Path, *, now: datetime, reason: str | None = None) -> None:
-    """Write the done file with the `reason`, or the time (LOP-074).
+    """Write the done file with the `reason`, or the time.
 
     Raises:
         StorageError: it cannot be written.
@@ -212,7 +212,7 @@ def write_done(root: Path, *, now: datetime, reason: str | None = None) -> None:
 
 
 class UnverifiedJobs:
-    """A JSON file with the ids of the jobs that were not verified when a run last looked (LOP-096).
+    """A JSON file with the ids of the jobs that were not verified when a run last looked.
 
     A stopped or killed run may leave jobs marked as done but not verified. The next run verifies
     them because they are listed here, and finds jobs that were removed from the list before they
@@ -247,7 +247,7 @@ SPECIFICATION_FILE = "SPECIFICATION.md"
 
 
 def check_requirement(root: Path, code: str) -> VerificationResult:
-    """Return whether a specification contains the code, as a whole word and in any case (LOP-094).
+    """Return whether a specification contains the code, as a whole word and in any case.
 
     `REQ-03` and `REQ-030-1` do not match `REQ-030`. No agent is involved.
     """

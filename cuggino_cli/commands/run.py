@@ -105,7 +105,9 @@ def command(
     can be resumed after a limit or a crash.
     """
     focus = _focus(text, focus)
-    if (focus is None) == (resume is None):
+    if focus is not None and resume is not None:
+        raise click.UsageError("A resumed run has its text: leave out the text, or --resume.")
+    if focus is None and resume is None:
         example = 'say what to work on, as in `cuggino run "the login page"`'
         raise click.UsageError(f"For a new run, {example}; to finish one, pass --resume.")
     if resume is not None and (review is not None or slow or policies["hands"]):

@@ -13,6 +13,7 @@ from cuggino.errors import CugginoError
 from cuggino_cli.follow.output import INTERRUPTED
 from cuggino_cli.follow.serving import served
 from cuggino_cli.screen import console
+from cuggino_cli.screen.standard_output import is_giving_up
 
 if TYPE_CHECKING:
     from cuggino.web import Server
@@ -38,7 +39,7 @@ def beside_page(run: Callable[[], int], folder: Path, *, serve: bool) -> int:
 
     Begin it when nothing is asked any more, as the link may be opened elsewhere. On a terminal the
     page stays after the end of the run, until Ctrl-C, so that a question can be answered there; the
-    exit code is that of the run. A run that was interrupted or refused ends it.
+    exit code is that of the run. A run that Ctrl-C interrupted or that was refused ends it.
     """
     if not serve:
         return run()
@@ -48,7 +49,7 @@ def beside_page(run: Callable[[], int], folder: Path, *, serve: bool) -> int:
         if not console.on_terminal():
             return run()
         code = _code_of(run)
-        if code != INTERRUPTED:
+        if code != INTERRUPTED or not is_giving_up():  # stopped from elsewhere, as by the page
             _stay(server)
         return code
 

@@ -42,6 +42,11 @@ def give_up_soon() -> None:
         _gives_up_at.append(time.monotonic() + PATIENCE_S)
 
 
+def is_giving_up() -> bool:
+    """Return whether `give_up_soon` was called: Ctrl-C has interrupted the process."""
+    return bool(_gives_up_at)
+
+
 def discard_output(stream: TextIO | None = None) -> None:
     """Write the rest of standard output, or of `stream`, nowhere: Python flushes it at its exit."""
     null = os.open(os.devnull, os.O_WRONLY)

@@ -136,7 +136,8 @@ def _next_steps(
             return [_review(run, has_git), *([settle] if run.checked is False else [])]
         case "spec_issue":
             file = f"{spec_issues_folder}/{run.spec_issue_file}"
-            return [f"read {file} and clarify the specs", "delete the file, then run again"]
+            again = "" if run.kind == "watch" else ", then run again"
+            return [f"read {file}", f"answer it with `cuggino issues answer`{again}"]
         case "max_iterations" if run.kind == "deliver":
             return ["give it more sessions, or refine SPEC.md, then run again"]
         case "max_iterations":

@@ -173,15 +173,16 @@ class Stays:
 
 
 @pytest.mark.parametrize(
-    ("ending", "terminal", "looks"),
+    ("ending", "terminal", "interrupts", "looks"),
     [
-        (0, True, 2),
-        (13, True, 2),
-        (130, True, 0),
-        (13, False, 0),
-        (BudgetExceeded("all is spent"), True, 2),
-        (ConfigError("no such agent"), True, 0),
-        (BudgetExceeded("all is spent"), False, 0),
+        (0, True, False, 2),
+        (13, True, False, 2),
+        (130, True, True, 0),
+        (130, True, False, 2),
+        (13, False, False, 0),
+        (BudgetExceeded("all is spent"), True, False, 2),
+        (ConfigError("no such agent"), True, False, 0),
+        (BudgetExceeded("all is spent"), False, False, 0),
     ],
     ids=str,
 )
@@ -191,9 +192,10 @@ def test_page_after_the_end(
     capsys: pytest.CaptureFixture[str],
     ending: int | CugginoError,
     terminal: bool,
+    interrupts: bool,
     looks: int,
 ) -> None:
-    """On a terminal the page stays until Ctrl-C; the exit code is that of the run everywhere."""
+    """On a terminal the page stays until Ctrl-C, also when the run was stopped on the page."""
     stays = Stays()
 
     @contextmanager
@@ -211,6 +213,7 @@ def test_page_after_the_end(
         return ending
 
     monkeypatch.setattr("cuggino_cli.options.serving.served", served)
+    monkeypatch.setattr("cuggino_cli.options.serving.is_giving_up", lambda: interrupts)
     monkeypatch.setattr(console, "on_terminal", lambda: terminal)
     is_raised = isinstance(ending, CugginoError) and not looks
     with pytest.raises(CugginoError) if is_raised else contextlib.nullcontext():

@@ -259,9 +259,12 @@ terminal; `off` starts them |
 | `OTEL_*` | where and how runs are exported: see `cuggino help loops OpenTelemetry` |
 | `AUTONOE_NO_SANDBOX` | `1` runs agents unsandboxed, like `--no-sandbox` |
 | `CUGGINO_CONFIG` | your own configuration, instead of `~/.config/cuggino/config.json` |
+| `CUGGINO_SLOT`, `PORT` | set for agents and commands: the slot in which they work (`0` at a \
+landing), and the first of its 100 ports |
+| `CUGGINO_TITLE`, `CUGGINO_BODY` | set for the command of `notify`: the message |
 
 Agent programs read variables of their own, such as `ANTHROPIC_API_KEY`. Setup and check commands
-inherit cuggino's whole environment.
+inherit cuggino's environment, but for [logins](sandbox.md#logins-of-forges).
 
 ## Files of a project
 

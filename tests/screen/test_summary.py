@@ -177,8 +177,8 @@ GO_ON = "             `cuggino run --resume` continues where it stopped"
         (["  Next       review the changes: git status, git diff"], "approved", None),
         (
             [
-                "  Next       read .cuggino/spec-issues/x.md and clarify the specs",
-                "             delete the file, then run again",
+                "  Next       read .cuggino/spec-issues/x.md",
+                "             answer it with `cuggino issues answer`, then run again",
             ],
             "spec_issue",
             None,

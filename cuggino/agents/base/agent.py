@@ -20,7 +20,7 @@ from cuggino.sandbox import Protected, RoleView, without_logins
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpawnOptions:
-    """One autonomous agent session (CUG-080)."""
+    """One autonomous agent session."""
 
     prompt: str
     cwd: Path
@@ -161,7 +161,7 @@ class LlmAgent(ABC):
         """Run one session. Cold: subscribing starts it, disposing terminates its process tree.
 
         Emits the agent's events in order with `SessionEnded` last, and completes when the program
-        has ended (CUG-025). A failed session ends with an `LlmSessionError` after `SessionEnded`.
+        has ended. A failed session ends with an `LlmSessionError` after `SessionEnded`.
         """
 
     @property

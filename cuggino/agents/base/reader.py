@@ -160,7 +160,7 @@ class LineReader(Session, ABC):
     def end(
         self, *, exit_code: int, stderr_tail: str, duration: float, now: float
     ) -> tuple[SessionEnded, LlmSessionError | None]:
-        """Return how the session ended, and its error if it failed (CUG-083).
+        """Return how the session ended, and its error if it failed.
 
         `exit_code` is negative if a signal terminated the process. `duration` is in seconds, `now`
         in seconds since the epoch.

@@ -51,7 +51,7 @@ class CodingOptions(LoopSettings, ReviewSettings, CommandSettings, CommitSetting
 
 
 class LoopRunOptions(CodingOptions, HandsSettings, RunOptions):
-    """The options of one run of the coding loop (CUG-030)."""
+    """The options of one run of the coding loop."""
 
     kind = "run"
     name = "the coding loop"
@@ -92,7 +92,7 @@ class LoopRunOptions(CodingOptions, HandsSettings, RunOptions):
     focus: str
     """The task, as the agents get it."""
     review: str | None = None
-    """A person's review, for the first planning agent (CUG-005)."""
+    """A person's review, for the first planning agent."""
     store_findings: bool = True
     """Store findings that no agent resolved in `.cuggino/tbd/`, for a person."""
     command: str = "cuggino run"

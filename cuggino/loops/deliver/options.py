@@ -12,7 +12,7 @@ from cuggino.loops.frame.options import RunOptions
 
 
 class DeliverRunOptions(RunOptions, ReviewSettings):
-    """The options of a run of the deliver loop (AUT-030). Its guard is `full` unless it is off."""
+    """The options of a run of the deliver loop. Its guard is `full` unless it is off."""
 
     kind = "deliver"
     name = "the deliver loop"
@@ -34,7 +34,7 @@ class DeliverRunOptions(RunOptions, ReviewSettings):
     command: str = "cuggino deliver"
     workflow: Literal["run", "sync"] = "run"
     """`run`: plan deliverables and work on them. `sync`: compare the existing ones with the changed
-    specification, then verify each (AUT-270)."""
+    specification, then verify each."""
     max_sessions: int | None = Field(default=None, ge=1)
     """The highest number of sessions (`--max-iterations`); absent means no limit."""
     session_pause: float = Field(default=3.0, ge=0)

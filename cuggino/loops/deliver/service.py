@@ -70,12 +70,12 @@ class DeliverService:
         A `DeliverWarning` takes the place of a `DeliverablesListed` when the status file is broken.
 
         The first session gets the initializer if the status file does not exist yet, each further
-        one the coding instruction, with `session_pause` between two of them (AUT-032, AUT-120).
+        one the coding instruction, with `session_pause` between two of them.
         With the workflow `sync` deliverables are compared with the specification and verified.
-        If all have passed or are blocked at the start, no session is started (AUT-040), unless
+        If all have passed or are blocked at the start, no session is started, unless
         `recheck` asks for one; with `verify` those that have passed are verified then too.
 
-        `DeliverEnded` is always the last event (AUT-036). An error that ends the loop follows it in
+        `DeliverEnded` is always the last event. An error that ends the loop follows it in
         the error channel: `QuotaExceeded`, `BudgetExceeded`, and any that every further session
         would meet (`AgentNotFound`, `GuardNotLive`, no login). Without it come
         `WorkspaceLocked`, `ConfigError` and `StorageError`: the run could not begin, or its journal

@@ -14,7 +14,7 @@ from cuggino.loops.frame.options import RunOptions, checks_that_cannot_fail
 
 
 class PlanBuildOptions(RunOptions, CommandSettings, CommitSettings, PlanBuildSettings):
-    """The options of a run of the plan/build loop (LOP-001, LOP-020)."""
+    """The options of a run of the plan/build loop."""
 
     kind = "loop"
     name = "the plan/build loop"
@@ -44,7 +44,7 @@ class PlanBuildOptions(RunOptions, CommandSettings, CommitSettings, PlanBuildSet
     allow_main: bool = False
     """Run on a protected branch too."""
     fresh: bool = False
-    """Remove a done file at the start (LOP-062)."""
+    """Remove a done file at the start."""
     max_sessions: int | None = Field(default=None, ge=1)
     """The highest number of iterations, planning included; absent means no limit."""
     iteration_pause: float = Field(default=0.1, ge=0)

@@ -58,10 +58,10 @@ class PlanBuildService:
         A job counts as done when the verifying agent and the loop's own facts agree, whichever
         session reports it, also one that fails or plans, or one of an earlier run that was
         stopped before it could be verified; else it goes back with the reasons, and is blocked
-        after three failures (LOP-096, LOP-097). A failed session has `PlanBuildSessionRetry` in the
+        after three failures. A failed session has `PlanBuildSessionRetry` in the
         place of its iteration's end. The done file ends the loop when nothing contradicts it:
         neither an open job, nor one that a building session took out of the jobs file before it was
-        verified, nor a finding (LOP-060).
+        verified, nor a finding.
 
         `PlanBuildEnded` is always the last event. An error that ends the loop follows it in the
         error channel: `QuotaExceeded`, `BudgetExceeded`, `ConfigError` (a protected branch, no

@@ -43,7 +43,7 @@ def extract_markers(
     at_line_start: Collection[str] = (),
     at_end: Callable[[Event], bool] = lambda _marker: False,
 ) -> Callable[[Observable[Event]], Observable[Event]]:
-    """Split every `AgentMessage` into text and markers, in reading order (CUG-010 to CUG-015).
+    """Split every `AgentMessage` into text and markers, in reading order.
 
     ::
 

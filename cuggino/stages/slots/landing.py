@@ -578,7 +578,7 @@ def _with_head(now: Position) -> Position:
     """
     if not now.head:
         raise ConfigError(
-            "several slots require a commit to build on",
+            "the repository has no commit to build on",
             hint='commit what is there, or run `git commit --allow-empty -m "Start"`',
         )
     return now

@@ -217,7 +217,7 @@ class TestLanding:
         with pytest.raises(ConfigError, match="require a git repository"):
             events(Trunk(Gate(tmp_path, tmp_path / "g", check_command="true")).open())
         empty = GitProject(tmp_path / "empty")
-        with pytest.raises(ConfigError, match="require a commit"):
+        with pytest.raises(ConfigError, match="no commit to build on"):
             events(Trunk(Gate(empty.root, tmp_path / "g", check_command="true")).open())
 
 
