@@ -308,47 +308,63 @@ class Runtime:
         focus: str,
         review: str | None = None,
         slow: bool = False,
+        places: loops.PlacesOf | None = None,
         interrupt: Observable[object] | None = None,
     ) -> Observable[LoopEvent]:
         """Run the coding loop, after a check that it can work here (`check_project`).
+
+        `places` makes those where several hands work, such as
+        `cuggino.placement.hands_on_cluster` on the workers of a cluster.
 
         Emits what `LoopService.run` emits; a project that cannot be used is an error before
         anything is started or written.
         """
         return self._coding(
-            lambda: self.loop_options(focus=focus, review=review, slow=slow), interrupt
+            lambda: self.loop_options(focus=focus, review=review, slow=slow), interrupt, places
         )
 
     def resume(
-        self, run_id: str | None = None, *, interrupt: Observable[object] | None = None
+        self,
+        run_id: str | None = None,
+        *,
+        places: loops.PlacesOf | None = None,
+        interrupt: Observable[object] | None = None,
     ) -> Observable[LoopEvent]:
         """Resume an unfinished run: the latest, or the one whose id starts with `run_id`.
 
         Emits `RunResumed`, then what `LoopService.run` emits from the first unfinished stage on.
         Focus and course are those of the run, all other options those of the configuration.
+        `places` is as in `run`.
 
         Errors: `RunNotResumable`, before anything is started or written.
         """
-        return self._coding(
-            lambda: self.loop_options(focus="the focus of the run"), interrupt, _Resumed(run_id)
-        )
+        options = partial(self.loop_options, focus="the focus of the run")
+        return self._coding(options, interrupt, places, _Resumed(run_id))
 
     def _coding(
         self,
         options: Callable[[], LoopRunOptions],
         interrupt: Observable[object] | None,
+        places: loops.PlacesOf | None = None,
         resumed: _Resumed | None = None,
     ) -> Observable[LoopEvent]:
         def check(chosen: LoopRunOptions) -> None:
             check_project(self.cwd, self.config, self.agent, resume=resumed is not None)
+            if places is not None and chosen.hands < 2:
+                raise ConfigError("only several hands have places elsewhere", hint='set "hands"')
+            if places is not None and len(chosen.choices) > 1:
+                raise ConfigError("several attempts work on this machine", hint="--cluster none")
             self._check_attempts(chosen)
-            self.loop.check()
+            service.check()
 
         def loop(options: LoopRunOptions, **given: Any) -> Observable[LoopEvent]:
             channels = channels_of(self.config.chat) if options.approve else ()
             chats = [self._companion(one, only_awaited=True) for one in channels]
-            return self.loop.run(options, companions=chats, **given)
+            return service.run(options, companions=chats, **given)
 
+        service = self.loop
+        if places is not None:
+            service = AttemptsService(self.services, agent_of=self._agent_of, places=places)
         return self._start(loop, options, check, interrupt, resumed, commits=self.config.commit)
 
     def _check_attempts(self, options: LoopRunOptions | loops.WatchRunOptions) -> None:

@@ -1,4 +1,4 @@
-"""The cluster that a watch places its attempts on: the setting `cluster`."""
+"""The cluster for the items of a watch, or the tasks of several hands: the setting `cluster`."""
 
 import re
 from typing import Annotated, Self, TypeAlias
@@ -39,7 +39,8 @@ class ClusterSettings(Section):
     """Allow an address beyond this machine without TLS: whoever reaches it can run programs as
     you, on every worker and here."""
     detach: bool = False
-    """Let attempts continue on the cluster when `watch` ends; the next one takes them over."""
+    """Let attempts continue on the cluster when `watch` or `run` ends; the next `watch`, or
+    `--resume`, takes them over."""
     remote: _Remote = "origin"
     """The git remote that this machine and all workers reach: its name here, or a URL."""
     needs: dict[_Resource, _Amount] = Field(default={})

@@ -445,8 +445,9 @@ class Config(
     allow_sleep: bool = False
     """Let the machine sleep while a loop works."""
     cluster: Cluster = None
-    """The Dask cluster that works on the items of `watch` (`cuggino help clusters`): its address,
-    or an object with TLS files and more; default: this machine."""
+    """The Dask cluster that works on the items of `watch`, and on the tasks of `run` with several
+    `hands` (`cuggino help clusters`): its address, or an object with TLS files and more; default:
+    this machine."""
     backlog_sources: BacklogSources = Field(default=[])
     """Sources of items for `watch`, besides `.cuggino/backlog/` (`cuggino help trackers`)."""
     pull_requests: PullRequests = Field(default=PullRequestSettings())

@@ -19,7 +19,7 @@ from cuggino.loops.watch.attempt import attempt
 from cuggino.loops.watch.options import WatchRunOptions
 from cuggino.loops.watch.pieces import attempt_item, land_item
 from cuggino.loops.watch.placement import Placed, Placement, Work
-from cuggino.loops.watch.places import Landing
+from cuggino.loops.watch.places import Landing, PlacesOf
 from cuggino.loops.watch.pool import pool
 from cuggino.loops.watch.pool_state import Land, Returned, Start
 from cuggino.loops.watch.recorded import items_of_issues
@@ -41,6 +41,7 @@ __all__ = [
     "LoopService",
     "Placed",
     "Placement",
+    "PlacesOf",
     "PlanBuildOptions",
     "PlanBuildService",
     "Returned",

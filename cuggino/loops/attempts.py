@@ -45,7 +45,7 @@ from cuggino.loops.hands.service import HandsService
 from cuggino.loops.watch.items import ends_the_watch
 from cuggino.loops.watch.journal import SLOTS, WatchRecorder
 from cuggino.loops.watch.placement import Returned, Work, item_name, work_placed
-from cuggino.loops.watch.places import gate_of, here_of
+from cuggino.loops.watch.places import PlacesOf, gate_of, here_of
 from cuggino.loops.watch.slots import MOST_SLOTS
 from cuggino.operators import Flow, ask, emit, flow, forward, race_until
 from cuggino.operators.alongside import alongside
@@ -170,9 +170,14 @@ class AttemptsService(HandsService):
     """
 
     def __init__(
-        self, services: Services, *, agent_of: AgentOf | None = None, home: Services | None = None
+        self,
+        services: Services,
+        *,
+        agent_of: AgentOf | None = None,
+        home: Services | None = None,
+        places: PlacesOf = here_of,
     ) -> None:
-        super().__init__(services)
+        super().__init__(services, places=places)
         self.loop_of_tasks = self
         self._agent_of = agent_of or (lambda _choice: services.agent)
         self._home = home

@@ -18,6 +18,7 @@ from cuggino.events import WatchCandidate, WatchSentBack
 from cuggino.files import storing
 from cuggino.loops import LoopRunOptions
 from cuggino.placement.limits import Limit, Window
+from cuggino.stages.slots import REFS
 
 MOST_BYTES = 64 << 20
 """Maximum total bytes of the files of an assignment."""
@@ -75,6 +76,8 @@ class Assignment(_Model):
     """The commit of the trunk."""
     remote: str
     """The URL of the shared repository."""
+    refs: str = REFS
+    """The folder of its refs there."""
     within: str = "."
     """The folder of the project in its repository."""
     project: str = "project"

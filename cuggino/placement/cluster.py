@@ -1,11 +1,11 @@
-"""Attempts on the workers of a cluster: the placement that a watch uses."""
+"""Attempts on the workers of a cluster: the placement of a watch, or of several hands."""
 
 from __future__ import annotations
 
 import os
 import re
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -47,7 +47,7 @@ from cuggino.placement.assignment import Assignment, Named, below, carry
 from cuggino.placement.dask import DaskLink
 from cuggino.placement.dask.values import AttemptLost, Placed as Linked, PlaceGone as Gone
 from cuggino.placement.limits import Limit, Window, limits_met
-from cuggino.placement.mirror import Kept
+from cuggino.placement.mirror import RECORD, Kept
 from cuggino.placement.seen import workers_seen
 from cuggino.placement.wire import Failed, FileGone, FileGrown, Limits, decode, encode
 from cuggino.runs import DIGESTED, DigestFold
@@ -55,6 +55,7 @@ from cuggino.sandbox import top_of, views_of
 from cuggino.stages import act, budget_of, lane
 from cuggino.stages.slots import (
     GIVEN,
+    REFS,
     TRUNK,
     WORK,
     candidate_ref,
@@ -70,7 +71,7 @@ from cuggino.stages.slots import (
     shared_refs,
     work_ref,
 )
-from cuggino.storage import Backlog, JournalFile
+from cuggino.storage import JournalFile
 
 TASK = "cuggino.placement.worker:work"
 _SETTINGS = re.compile(
@@ -98,7 +99,7 @@ class _AtWork:
 
 
 class Cluster:
-    """The workers of a Dask cluster as the places of a watch.
+    """The workers of a Dask cluster as places.
 
     ::
 
@@ -107,8 +108,9 @@ class Cluster:
             cuggino.run(runtime.watch(placement=here), print)
 
     Workers clone `remote`, a remote of the project's repository, and push their work only to refs
-    below `refs/cuggino/` there. `needs` returns the resources that an attempt takes on its worker,
-    given those of all workers.
+    below `refs` there, by default `refs/cuggino`. `needs` returns the resources that an attempt
+    takes on its worker, given those of all workers. What agents such as `scripted:FILE` play is in
+    `files`, by default the project.
     """
 
     def __init__(
@@ -121,6 +123,8 @@ class Cluster:
         slots: int,
         agent: str = "",
         remote: str = "origin",
+        refs: str = REFS,
+        files: Path | None = None,
         needs: Callable[[Work, Offered], Mapping[str, float]] = nothing_needed,
     ) -> None:
         self._services = services
@@ -130,6 +134,8 @@ class Cluster:
         self._slots = slots
         self._agent = agent
         self._remote = remote
+        self._refs = refs
+        self._files = (files or cwd).resolve()
         self._needs = needs
         self._project = uuid.uuid5(uuid.NAMESPACE_URL, str(self._cwd)).hex[:12]
         self._is_leaving = False
@@ -182,9 +188,13 @@ class Cluster:
         """Let all attempts continue without this process; the link must be detached."""
         self._is_leaving = True
 
-    def attach(self) -> Observable[Sequence[Placed]]:
-        """Emit the attempts placed by an earlier, detached watch, and clean the remote."""
-        return flow(self._attach)
+    def attach(self, is_wanted: Callable[[str], bool]) -> Observable[Sequence[Placed]]:
+        """Emit the attempts placed by an earlier, detached client, and clean the remote."""
+        return flow(partial(self._attach, is_wanted))
+
+    def forget(self, items: Collection[str]) -> Observable[None]:
+        """Remove the refs of items that have landed from the shared repository."""
+        return flow(partial(self._forgotten, items))
 
     def gone(self, placed: Placed) -> Observable[PlaceGone]:
         """Emit when the worker or the scheduler is gone."""
@@ -256,7 +266,7 @@ class Cluster:
         kept = Kept(workspace, work.name)
         exclude = _text(top / ".git" / "info" / "exclude")
 
-        of_agents = _files_of_agents(cwd, self._config, self._agent)
+        of_agents = _files_of_agents(self._files, self._config, self._agent)
 
         def made() -> Assignment:
             state = [*below(workspace.prompts, "prompts")]
@@ -272,6 +282,7 @@ class Cluster:
                 number=work.number,
                 base=work.base,
                 remote=remote,
+                refs=self._refs,
                 within=place,
                 project=top.name,
                 agent=self._agent,
@@ -279,7 +290,7 @@ class Cluster:
                 exclude=exclude + "".join(f"/{path}\n" for path in ignored),
                 candidate=work.returned.candidate if work.returned else None,
                 sent_back=work.returned.sent_back if work.returned else None,
-                files=carry(_of_project(cwd, options.specs_path, [*included, *of_agents])),
+                files=carry((*_of_project(cwd, options.specs_path, included), *of_agents)),
                 state=carry(state),
                 limits=self._limits_at(here.now),
                 windows=tuple(self._windows.values()),
@@ -291,10 +302,10 @@ class Cluster:
 
     def _given(self, git: Git, remote: str, work: Work) -> Flow[None]:
         """Push the commits that the attempt begins with, to refs that no one else writes."""
-        specs = [f"+{work.base}:{given_ref(work.name, 'base')}"]
+        given = partial(given_ref, work.name, within=self._refs)
+        specs = [f"+{work.base}:{given('base')}"]
         if work.returned is not None:
-            commit = work.returned.candidate.commit
-            specs.append(f"+{commit}:{given_ref(work.name, 'candidate')}")
+            specs.append(f"+{work.returned.candidate.commit}:{given('candidate')}")
         yield from push_shared(git, remote, *specs)
 
     # Receiving.
@@ -308,6 +319,8 @@ class Cluster:
             try:
                 said = decode(text)
                 match said:
+                    case FileGrown(name) if name == RECORD and candidates:
+                        pass  # that it is published is not true before it has been fetched
                     case FileGrown() | FileGone():
                         kept.apply(said)
                     case Failed(error):
@@ -347,7 +360,7 @@ class Cluster:
         for candidate in candidates:
             yield from self._fetched(candidate)
             yield from emit(candidate)
-            kept.forget()  # the watch has the candidate by now
+            kept.forget()  # the loop has the candidate by now
 
     def _order(self, at_work: _AtWork, command: ControlEvent) -> None:
         self._link.tell(at_work.linked, dump_event(command))
@@ -377,7 +390,7 @@ class Cluster:
             ProcessError: it is not the candidate that the attempt reported.
         """
         name, git = candidate.filename, Git(cwd=top_of(self._cwd))
-        ref, arrived = candidate_ref(name), work_ref(name)
+        ref, arrived = candidate_ref(name), work_ref(name, within=self._refs)
         remote = yield from remote_of(git, self._remote)
         yield from git.fetch(remote, f"+{arrived}:{arrived}")
         known = yield from known_refs(git)
@@ -406,7 +419,7 @@ class Cluster:
 
     # Attaching.
 
-    def _attach(self) -> Flow[None]:
+    def _attach(self, is_wanted: Callable[[str], bool]) -> Flow[None]:
         self._workers = None
         linked = []
         found: Observable[Linked] = self._link.attach(self._project)
@@ -417,36 +430,49 @@ class Cluster:
 
         yield from forward(found.pipe(mapcat(note)))
         placed = []
-        backlog = Backlog(self._services.workspace)
         for one in linked:
             slot, _, item = _parts(one.key)
             self._at_work[one.key] = _AtWork(one)
-            if item in self._attached or not backlog.is_there(item_name(item)):
+            if item in self._attached or not is_wanted(item_name(item)):
                 yield from self._ended(one.key)  # not needed any more
                 continue
             self._attached[item] = one.key
             placed.append(Placed(item=item, slot=slot, key=one.key, worker=one.worker))
-        yield from self._cleaned()
+        yield from self._cleaned(is_wanted)
         yield from emit(placed)
 
-    def _cleaned(self) -> Flow[None]:
+    def _cleaned(self, is_wanted: Callable[[str], bool]) -> Flow[None]:
         """Remove the refs and files of items that have landed."""
-        git, backlog = Git(cwd=top_of(self._cwd)), Backlog(self._services.workspace)
+        git, landed = Git(cwd=top_of(self._cwd)), []
+        for ref, commit in (yield from self._shared()).items():
+            if not is_wanted(item_of(ref)) and (yield from contains(TRUNK, commit, git)):
+                landed.append(ref)
+                Kept(self._services.workspace, item_of(ref)).forget()
+        yield from self._unshared(landed)
+
+    def _forgotten(self, items: Collection[str]) -> Flow[None]:
+        refs = yield from self._shared()
+        yield from self._unshared([ref for ref in refs if item_of(ref) in items])
+
+    def _shared(self) -> Flow[Mapping[str, str]]:
+        """Return the refs of items in the shared repository, with their commits."""
+        git = Git(cwd=top_of(self._cwd))
         remote = yield from remote_of(git, self._remote)
+        patterns = (f"{self._refs}/{folder}/*" for folder in (WORK, GIVEN))
         try:
-            refs = yield from shared_refs(git, remote, f"{WORK}/*", f"{GIVEN}/*")
+            return (yield from shared_refs(git, remote, *patterns))
         except ProcessFailed as error:
             raise ConfigError(
                 f"the shared repository cannot be read: {error.message}",
                 hint=f"check `git ls-remote {self._remote}`; workers use it, too",
             ) from error
-        landed = []
-        for ref, commit in refs.items():
-            if not backlog.is_there(item_of(ref)) and (yield from contains(TRUNK, commit, git)):
-                landed.append(f":{ref}")
-                Kept(self._services.workspace, item_of(ref)).forget()
-        if landed:
-            yield from push_shared(git, remote, *landed)
+
+    def _unshared(self, refs: Sequence[str]) -> Flow[None]:
+        """Remove refs from the shared repository."""
+        if refs:
+            git = Git(cwd=top_of(self._cwd))
+            remote = yield from remote_of(git, self._remote)
+            yield from push_shared(git, remote, *(f":{ref}" for ref in refs))
 
 
 def _of_project(cwd: Path, specs: str, included: Sequence[str]) -> Iterator[Named]:
@@ -460,7 +486,7 @@ def _of_project(cwd: Path, specs: str, included: Sequence[str]) -> Iterator[Name
         yield Named(cwd / path, path)
 
 
-def _files_of_agents(cwd: Path, config: Config, agent: str) -> list[str]:
+def _files_of_agents(folder: Path, config: Config, agent: str) -> list[Named]:
     """Return the project files that agents such as `scripted:FILE` play."""
     named: list[str | None] = [agent, config.agent, *(one.agent for one in config.fallback)]
     for role in config.agents.values():
@@ -470,10 +496,12 @@ def _files_of_agents(cwd: Path, config: Config, agent: str) -> list[str]:
         for kind, _, file in (name.partition(":") for name in named if name)
         if kind in ("scripted", "replay")
     }
-    inside = (file for file in found if (cwd / file).resolve().is_relative_to(cwd))
-    return sorted(
-        file for file in inside if not Path(file).is_absolute() and (cwd / file).is_file()
-    )
+    inside = (file for file in sorted(found) if (folder / file).resolve().is_relative_to(folder))
+    return [
+        Named(folder / file, file)
+        for file in inside
+        if not Path(file).is_absolute() and (folder / file).is_file()
+    ]
 
 
 class _Parts(NamedTuple):
@@ -526,6 +554,6 @@ def _lost(gone: Gone) -> PlaceGone:
     if gone.cause == "scheduler":
         raise ClusterLost(
             f"the cluster is lost: {gone.reason}",
-            hint="what was landed or pushed is safe; start the watch again when there is a cluster",
+            hint="what was landed or pushed is safe; go on with it when there is a cluster again",
         )
     return PlaceGone(gone.reason)

@@ -20,10 +20,11 @@ from cuggino.storage import Workspace
 
 PLACED = "placed"
 """The folder of the attempt's files among the files given to a worker."""
+RECORD = "attempt.json"
+"""The name of the record of the attempt."""
 MERGING = "MERGE_HEAD"
 """The name of the commit that is being merged."""
 
-_RECORD = "attempt.json"
 _FINISHED = b'"StageFinished"'
 _BIGGEST = 8 << 20
 """Maximum bytes of a file that is sent; longer outputs of commands are not."""
@@ -67,7 +68,7 @@ class Growth:
                     self._told[name] = stamp
                     yield FileGrown(name, None, path.read_bytes())
         # Without a record, the attempt has not taken over its files yet.
-        gone = self._told.keys() - found.keys() if _RECORD in found else ()
+        gone = self._told.keys() - found.keys() if RECORD in found else ()
         for name in sorted(gone):
             del self._told[name]
             if not name.startswith(_OF_PROJECT):
@@ -95,7 +96,7 @@ class Growth:
 
     def _files(self) -> Iterator[tuple[str, Path]]:
         for name, path in (
-            (_RECORD, self._desk.folder / _RECORD),
+            (RECORD, self._desk.folder / RECORD),
             (MERGING, self._git / MERGING),
         ):
             if path.is_file():
@@ -113,6 +114,9 @@ class Kept:
 
     def __init__(self, home: Workspace, item: str) -> None:
         self._home = home
+        self._of_project = dict(
+            zip(_OF_PROJECT, (home.journal, home.spec_issues, home.tbd), strict=True)
+        )
         self.folder = home.wip / "placed" / work_ref(item).rpartition("/")[2]
 
     def apply(self, change: FileGrown | FileGone) -> None:
@@ -122,18 +126,19 @@ class Kept:
             ValueError: a worker may not make the change, or an earlier one is missing.
             StorageError: the change cannot be written.
         """
-        kind = change.name.partition("/")[0]
+        kind, _, rest = change.name.partition("/")
         is_gone = isinstance(change, FileGone)
-        if not _NAMES.fullmatch(change.name) or (is_gone and kind in _OF_PROJECT):
+        if not _NAMES.fullmatch(change.name) or (is_gone and kind in self._of_project):
             raise ValueError(f"a worker may not {'remove' if is_gone else 'write'} {change.name}")
-        target = (self._home.folder if kind in _OF_PROJECT else self.folder) / change.name
+        folder = self._of_project.get(kind)
+        target = folder / rest if folder is not None else self.folder / change.name
         with storing("write", target):
             target.parent.mkdir(parents=True, exist_ok=True)
             if isinstance(change, FileGone):
                 target.unlink(missing_ok=True)
             elif change.start is not None:
                 _append(target, change.start, change.content)
-            elif kind not in _OF_PROJECT or not target.exists():
+            elif kind not in self._of_project or not target.exists():
                 write_atomic(target, [change.content])
 
     def files(self, run_id: str | None) -> Iterator[Named]:

@@ -32,6 +32,7 @@ from cuggino.runtime import Runtime
 from cuggino.sandbox import views_of
 from cuggino.stages import act, lane
 from cuggino.stages.slots import (
+    TRUNK,
     NotKept,
     Slot,
     WorkRef,
@@ -97,7 +98,8 @@ class _RemoteAttempt:
         self._orders = orders
         self._folder = folder
         self._name = item_name(assignment.item)
-        self._work = WorkRef(assignment.remote, work_ref(self._name), key=assignment.key)
+        ref = work_ref(self._name, within=assignment.refs)
+        self._work = WorkRef(assignment.remote, ref, key=assignment.key)
         self._limits = Limits(())
         self._fresh: Subject[str] = Subject()
         """Messages about work that has just been saved."""
@@ -154,9 +156,10 @@ class _RemoteAttempt:
         listed = (yield from git.must(*words)).text
         if listed:
             yield from git.must("update-ref", "--stdin", stdin=f"{listed}\n".encode())
-        specs = [f"+{given_ref(name, 'base')}:refs/cuggino/trunk"]
+        received = partial(given_ref, name, within=given.refs)
+        specs = [f"+{received('base')}:{TRUNK}"]
         if given.candidate is not None:
-            specs.append(f"+{given_ref(name, 'candidate')}:{candidate_ref(name)}")
+            specs.append(f"+{received('candidate')}:{candidate_ref(name)}")
         yield from git.fetch(given.remote, *specs)
         claimed = yield from self._work.claim(git, given.base)
         if claimed is not None:

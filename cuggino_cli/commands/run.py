@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,12 @@ import click
 from reactivex import Observable
 
 from cuggino import Runtime, load_config, resumed_agent
-from cuggino.storage import read_text_file
+from cuggino.storage import Workspace, find_run, read_text_file
 from cuggino_cli.follow.follower import follow
 from cuggino_cli.follow.output import OutputOptions, output_options
 from cuggino_cli.follow.views import View
 from cuggino_cli.help.manual import Sectioned, manual
+from cuggino_cli.options.clustering import cluster_of_hands, cluster_options
 from cuggino_cli.options.completing import agent_names
 from cuggino_cli.options.naming import one_line
 from cuggino_cli.options.project import (
@@ -54,6 +57,10 @@ from cuggino_cli.options.trusting import check_trust
             "cuggino run --resume --budget 10",
             "Resume the latest unfinished run with a larger budget.",
         ),
+        (
+            'cuggino run "the API" --hands 4 --cluster tls://head:8786',
+            "Several tasks at once, on the workers of a Dask cluster.",
+        ),
         ('cuggino run "the API" --json | jq -r ._tag', "Print events for another program."),
         (
             'cuggino run "the API" --record api.jsonl',
@@ -79,6 +86,7 @@ from cuggino_cli.options.trusting import check_trust
     help="Do up to N tasks of a plan at once, each in its own clone (see help hands).",
 )
 @click.option("--agent", "-a", metavar="NAME", help=AGENT_HELP, shell_complete=agent_names)
+@cluster_options
 @gate_options
 @approval_options
 @dirty_option
@@ -93,6 +101,9 @@ def command(
     review: str | None,
     slow: bool,
     agent: str | None,
+    cluster: str | None,
+    detach: bool | None,
+    insecure: bool | None,
     serve: bool,
     output: OutputOptions,
     recording: dict[str, Any],
@@ -124,18 +135,29 @@ def command(
         recording["record"] = from_project(recording["record"], folder)
     view = View(output=output, bell=config.rings, journaled=config.journal, focus=focus or "")
     run_id = resume or None
+    hands: Any = config.hands
     if resume is not None:
         agent = resumed_agent(folder, run_id, given=agent or None)
+        hands = find_run(Workspace(folder).journal, run_id).started.options.get("hands", 1)
+    chosen = cluster_of_hands(
+        config, hands, folder=folder, cluster=cluster, detach=detach, insecure=insecure
+    )
     runtime = Runtime.live(
         cwd=folder, config=config, agent=agent, drafts=output.verbose, **recording
     )
     warn_if_loose(config, runtime.agent, roles=CODING_ROLES)
     opinion = read_text_file(Path.cwd() / review, what="--review") if review else None
 
+    begin: Callable[..., Observable[Any]] = partial(runtime.resume, run_id)
+    if resume is None:
+        begin = partial(runtime.run, focus=focus or "", review=opinion, slow=slow)
+
     def start(stop: Observable[object]) -> Observable[Any]:
-        if resume is not None:
-            return runtime.resume(run_id, interrupt=stop)
-        return runtime.run(focus=focus or "", review=opinion, slow=slow, interrupt=stop)
+        if chosen is None:
+            return begin(interrupt=stop)
+        from cuggino.placement import hands_on_cluster
+
+        return hands_on_cluster(runtime, chosen, begin, interrupt=stop)
 
     return beside_page(lambda: follow(start, view, runtime), folder, serve=serve)
 

@@ -11,7 +11,7 @@ from cuggino_cli.follow.follower import follow
 from cuggino_cli.follow.output import OutputOptions, output_options
 from cuggino_cli.follow.views import View
 from cuggino_cli.help.manual import Sectioned, manual
-from cuggino_cli.options.clustering import chosen_cluster, cluster_options, silence_dask
+from cuggino_cli.options.clustering import chosen_cluster, cluster_options
 from cuggino_cli.options.completing import agent_names
 from cuggino_cli.options.project import agent_from_project, from_project, project_folder
 from cuggino_cli.options.recording import recording_options
@@ -145,7 +145,6 @@ def command(
         )
     from cuggino.placement import watch_on_cluster
 
-    silence_dask()
     slots = config.slots if config.slots > 1 else None
     return beside_page(
         lambda: follow(

@@ -1,10 +1,10 @@
-"""The options of a watch on a cluster."""
+"""The options of a watch, or of several hands, on a cluster."""
 
 from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,13 +25,13 @@ _OPTIONS = (
     click.option(
         "--cluster",
         metavar="ADDRESS",
-        help="Work on items on the workers of this Dask cluster: tls://HOST:8786, local or none.",
+        help="Work on the workers of this Dask cluster: tls://HOST:8786, local or none.",
     ),
     click.option(
         "--detach",
         is_flag=True,
         default=None,
-        help="Let the workers go on when this watch ends; the next one takes over.",
+        help="Let the workers go on when this ends; the next watch, or --resume, takes over.",
     ),
     INSECURE,
 )
@@ -52,8 +52,11 @@ def chosen_cluster(
 ) -> ClusterAddress | None:
     """Return the cluster of these options, or of the configuration; None for this machine.
 
+    The log of Dask's client is kept off the terminal: events and errors report what matters.
+
     Raises:
-        ConfigError: it cannot be connected to, or must not be without TLS; `--detach` without one.
+        ConfigError: it cannot be connected to, or must not be without TLS; `--detach` without one;
+            the extra `cluster` is not installed.
     """
     settings = config.cluster_settings
     if cluster is None and settings.address is None:
@@ -63,21 +66,33 @@ def chosen_cluster(
                     f"{option} is for a cluster", hint="name it with --cluster ADDRESS"
                 )
         return None
-    from cuggino.placement import cluster_address
+    from cuggino.placement import cluster_address, load_distributed
 
-    return cluster_address(
+    found = cluster_address(
         settings, folder=folder, address=cluster, detach=detach, insecure=insecure
     )
+    if found is not None:
+        load_distributed()  # sets its own levels
+        for name in ("distributed.client", "distributed.core", "distributed.comm"):
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    return found
 
 
-def silence_dask() -> None:
-    """Keep the log of Dask's client off the terminal: events and errors report what matters.
+def cluster_of_hands(
+    config: Config, hands: int, *, cluster: str | None, **given: Any
+) -> ClusterAddress | None:
+    """Return the cluster that does the tasks of a run, as `chosen_cluster`.
+
+    One that is configured has nothing to do for a single hand.
 
     Raises:
-        ConfigError: the extra `cluster` is not installed.
+        ConfigError: the options name one for a single hand; those of `chosen_cluster`.
     """
-    from cuggino.placement import load_distributed
-
-    load_distributed()  # sets its own levels
-    for name in ("distributed.client", "distributed.core", "distributed.comm"):
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    if hands > 1:
+        return chosen_cluster(config, cluster=cluster, **given)
+    if cluster not in (None, "none") or given["detach"] or given["insecure"]:
+        raise ConfigError(
+            "a cluster does the tasks of several hands, and this run has one",
+            hint="pass --hands N with it; several attempts work on this machine",
+        )
+    return None

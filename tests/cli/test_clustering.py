@@ -1,4 +1,4 @@
-"""`cuggino watch` with a cluster: its options and its refusals."""
+"""`cuggino watch`, and `run` with several hands, on a cluster: options and refusals."""
 
 from __future__ import annotations
 
@@ -47,6 +47,48 @@ def test_refused(
     assert [] == list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--hands 2 --cluster tcp://10.0.0.5:8786", "is a remote address without TLS"),
+        ("--hands 2 --detach", "--detach is for a cluster"),
+        ("--cluster tcp://127.0.0.1:1", "a cluster does the tasks of several hands, and this run"),
+        ("--attempts 2 --cluster local", "a cluster does the tasks of several hands, and this run"),
+        ("--detach", "a cluster does the tasks of several hands, and this run"),
+        ("--resume --cluster local", "there is no unfinished run"),
+    ],
+)
+def test_a_run_that_is_refused(
+    options: str,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """One sentence, what to do, and exit code 2, before anything is started."""
+    monkeypatch.chdir(tmp_path)
+    settings = {"commit": True, "checkCommand": "true"}
+    (tmp_path / ".cuggino.json").write_text(json.dumps(settings))
+    text = [] if "--resume" in options else ["x"]
+    assert 2 == main(["run", *text, *options.split()])
+    error = capsys.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
+
+
+def test_one_hand_passes_a_configured_cluster_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is for the watch and for several hands, which look for it."""
+    monkeypatch.chdir(tmp_path)
+    settings = {"cluster": "10.0.0.5", "commit": True, "checkCommand": "true"}
+    (tmp_path / ".cuggino.json").write_text(json.dumps(settings))
+    assert 2 == main(["run", "x"])
+    assert "10.0.0.5" not in capsys.readouterr().err
+    assert 2 == main(["run", "x", "--hands", "2"])
+    assert "tcp://10.0.0.5:8786 is a remote address" in capsys.readouterr().err
+
+
 def test_approvals_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -59,7 +101,7 @@ def test_approvals_are_refused(
     assert 2 == main(["watch", "--cluster", "tcp://127.0.0.1:1"])
     assert [
         "cuggino: a watch on a cluster cannot wait for approvals",
-        '  remove "approve", or work in slots of this machine',
+        '  remove plan from "approve", or work here: --cluster none',
     ] == capsys.readouterr().err.splitlines()[-2:]
 
 

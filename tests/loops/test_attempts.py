@@ -530,7 +530,7 @@ class Elsewhere:
     slots = 2
     news: Observable[Any] = never()
 
-    def attach(self) -> Observable[Sequence[Any]]:
+    def attach(self, _is_wanted: object) -> Observable[Sequence[Any]]:
         return just([])
 
 

@@ -42,8 +42,8 @@ class Fragile:
     def cancel(self, placed: Placed) -> None:
         self.cancelled.append(placed.item.partition(" ")[0])
 
-    def attach(self) -> Observable[Sequence[Placed]]:
-        return self.inner.attach()
+    def attach(self, is_wanted: Callable[[str], bool]) -> Observable[Sequence[Placed]]:
+        return self.inner.attach(is_wanted)
 
     def gone(self, placed: Placed) -> Observable[PlaceGone]:
         losses = self.losses.get(placed.item.partition(" ")[0])

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from reactivex import Observable
 
 from cuggino.agents.base import SpawnOptions
+from cuggino.domain import item_name
 from cuggino.events import LlmAgentEvent
 from cuggino.storage import Workspace, attempt_of
 from cuggino.testing import InMemoryAgent, Item, Say, Use, Write
@@ -44,15 +45,15 @@ def sessions(item: str) -> list[str]:
 
 
 class ItemAgent(InMemoryAgent):
-    """Plans, writes a file named after its item, and approves."""
+    """Plans, writes a file named after its item, and approves; the run itself is the item ""."""
 
     def __init__(self) -> None:
         super().__init__({})
 
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
         at_work = attempt_of(Workspace(options.cwd)).readable()
-        assert at_work is not None
-        item, role = at_work.item.rpartition(".md ")[0], options.role or ""
+        item = item_name(at_work.item).removesuffix(".md") if at_work is not None else ""
+        role = options.role or ""
         SESSIONS.append(Session(item, role, options.cwd, options.prompt))
         plays = PLAYS.get((item, role))
         play = plays.pop(0) if plays else usual(item)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from reactivex import Observable, abc, defer, empty, just, operators as ops
 from reactivex.disposable import Disposable
-from reactivex.subject import ReplaySubject
+from reactivex.subject import ReplaySubject, Subject
 
 import cuggino
 from cuggino import Config, Runtime, events as ev
-from cuggino.placement import Cluster
+from cuggino.domain import item_name
+from cuggino.placement import Cluster, ClusterAddress, hands_on_cluster
 from cuggino.placement.dask.values import AttemptLost, DaskWorker, Placed, PlaceGone
 from cuggino.placement.worker import work_in
 from cuggino.storage import Workspace
@@ -30,7 +32,7 @@ class Attempt:
         self.placed = placed
         self.given = json.loads(text)
         self.given["options"]["retry_pause"] = 0.0  # a test need not wait
-        self.item = self.given["item"].partition(".md ")[0]
+        self.item = item_name(self.given["item"]).removesuffix(".md")
         self.texts: ReplaySubject[str] = ReplaySubject()
         self.orders: ReplaySubject[str] = ReplaySubject()
         self.told: list[str] = []
@@ -142,6 +144,12 @@ class Linked:
         """Cut the worker of an attempt off."""
         self.dead.add(attempt.placed.worker)
         attempt.cut()
+
+    def __enter__(self) -> Linked:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
 
     def close(self) -> None:
         """Release what still runs of attempts whose client or worker was killed."""
@@ -259,17 +267,21 @@ class ClusterProject:
         self.config = Config(**{**settings, **config})
         self.link = Linked(place / "workers")
         self.control: Observable[Any] | None = None
+        self.interrupt: Subject[object] = Subject()
 
     def item(self, *names: str, text: str = "") -> None:
         """Add items to the backlog."""
         for name in names:
             (self.workspace.backlog / f"{name}.md").write_text(text or f"# {name}\n")
 
+    @property
+    def runtime(self) -> Runtime:
+        runtime = Runtime.live(cwd=self.folder, config=self.config)
+        return runtime if self.control is None else runtime.replace(control=self.control)
+
     def stream(self) -> Observable[ev.Event]:
         """Return a watch with its own client, until it waits or an item fails."""
-        runtime = Runtime.live(cwd=self.folder, config=self.config)
-        if self.control is not None:
-            runtime = runtime.replace(control=self.control)
+        runtime = self.runtime
         cluster = Cluster(
             runtime.services,
             runtime.config,
@@ -280,6 +292,14 @@ class ClusterProject:
         )
         watch: Observable[ev.Event] = runtime.watch(placement=cluster)
         return watch.pipe(ops.take_while(lambda e: not isinstance(e, WAITS), inclusive=True))
+
+    def hands(self, *, resume: bool = False, detach: bool = False) -> Observable[ev.Event]:
+        """Return a run with two hands on the workers, or the run that resumes it."""
+        runtime = self.runtime
+        begin: Callable[..., Any] = runtime.resume if resume else runtime.run
+        start = begin if resume else partial(begin, focus="Words")
+        address = ClusterAddress(address="tcp://127.0.0.1:1", detach=detach)
+        return hands_on_cluster(runtime, address, start, interrupt=self.interrupt)
 
     def later(
         self, before: Callable[[ClusterProject], object] | None = None

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from cuggino.placement.dask.task import ABSENT
@@ -46,18 +45,7 @@ class Team:
         return self.place.start("watch", "--cluster", self.cluster.address, *more)
 
     def at_work(self, worker: str = "") -> list[str]:
-        """Return the processes that agents of a worker run."""
-        found = []
-        for process in psutil.process_iter():
-            try:
-                home = process.environ().get("HOME", "")
-                command = " ".join(process.cmdline())
-            except (psutil.Error, OSError):
-                continue
-            is_its = home.startswith(str(self.cluster.folder / worker))
-            if is_its and "distributed.cli" not in command and "guardian.py" not in command:
-                found.append(command[:100])
-        return found
+        return self.cluster.at_work(worker)
 
     @property
     def landed(self) -> list[str]:

@@ -296,9 +296,9 @@ def test_lines_of_workers() -> None:
         ev.WatchPlaceGone(filename="1.md", slot=1, worker=evil, reason=evil),
     )
     assert out.splitlines() == [
-        "[Watch] Workers: w1, w2; 2 workers, 5 of 6 places free",
-        "[Watch] Workers gone: w2; 1 worker, 3 of 4 places free",
-        "[Watch] Workers gone: v0, v1, v2, v3, v4, v5, v6, v7 and 2 more; no workers",
+        "[Cluster] Workers: w1, w2; 2 workers, 5 of 6 places free",
+        "[Cluster] Workers gone: w2; 1 worker, 3 of 4 places free",
+        "[Cluster] Workers gone: v0, v1, v2, v3, v4, v5, v6, v7 and 2 more; no workers",
         "[Watch] Slot 1 is on w␛[2J [Watch] Landed: x, for 1.md",
         "[Watch] Slot 1 of w␛[2J [Watch] Landed: x is ready for 1.md, on b0",
         "[Watch] w␛[2J [Watch] Landed: x is gone (w␛[2J [Watch] Landed: x); slot 1 continues"
@@ -306,4 +306,4 @@ def test_lines_of_workers() -> None:
     ]
     told = format_event(ev.WatchWorkers(workers=(one,)), verbosity=Verbosity.VERBOSE)
     assert told is not None
-    assert "[Watch] 1 worker, 3 of 4 places free" == told[0].text
+    assert "[Cluster] 1 worker, 3 of 4 places free" == told[0].text

@@ -31,7 +31,7 @@ from cuggino.loops.frame.history import dirty_files
 from cuggino.loops.frame.run import Run
 from cuggino.loops.hands.tasks import Tasks
 from cuggino.loops.watch.attempt import options_in, return_review, slot_services
-from cuggino.loops.watch.places import gate_of, here_of
+from cuggino.loops.watch.places import PlacesOf, gate_of, here_of
 from cuggino.operators import Flow, StateRef, ask, emit, flow, forward
 from cuggino.stages import act, push_stage
 from cuggino.stages.slots import HANDS, Trunk, contains
@@ -61,7 +61,11 @@ class HandsRun(CodingRun):
     plan_form = FORM
 
     def __init__(
-        self, run: Run, options: LoopRunOptions, loop_of_tasks: LoopService | None = None
+        self,
+        run: Run,
+        options: LoopRunOptions,
+        places: PlacesOf,
+        loop_of_tasks: LoopService | None = None,
     ) -> None:
         self._loop_of_tasks = loop_of_tasks
         self._user_run = run
@@ -87,6 +91,7 @@ class HandsRun(CodingRun):
             inside,
         )
         self._trunk = Trunk(gate_of(run.services, options), land_as="commits")
+        self._places_of = places
         self._tasks: Tasks | None = None
         self.commands: Commands = Commands(
             run.control,
@@ -174,6 +179,7 @@ class HandsRun(CodingRun):
             self._options.model_copy(update={"attempts": self._user_options.attempts}),
             tasks[:most],
             order,
+            self._places_of,
             loop=self._loop_of_tasks,
             iteration=n,
             hands=hands,

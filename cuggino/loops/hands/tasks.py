@@ -40,8 +40,9 @@ from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.coding.service import LoopService
 from cuggino.loops.frame.commands import Commands
 from cuggino.loops.frame.run import Run
+from cuggino.loops.watch.here import Here
 from cuggino.loops.watch.placement import Work, item_name, work_placed
-from cuggino.loops.watch.places import gate_of, here_of
+from cuggino.loops.watch.places import PlacesOf, gate_of
 from cuggino.loops.watch.pool import pool_of
 from cuggino.loops.watch.pool_state import (
     Begun,
@@ -59,6 +60,7 @@ from cuggino.loops.watch.pool_state import (
 from cuggino.loops.watch.recorded import TAGS, state_after
 from cuggino.loops.watch.returns import why_not_again
 from cuggino.operators import Flow, StateRef, ask, emit, flow, forward
+from cuggino.operators.alongside import alongside
 from cuggino.operators.merge_now import merge_now
 from cuggino.operators.ready_by import ready_by
 from cuggino.sandbox import views_of
@@ -95,6 +97,7 @@ class Tasks:
         options: LoopRunOptions,
         tasks: Sequence[PlanTask],
         order: Mapping[int, Sequence[int]],
+        places: PlacesOf,
         *,
         loop: LoopService | None = None,
         iteration: int,
@@ -112,12 +115,11 @@ class Tasks:
         )
         self._folder = folder
         workspace = run.services.workspace.with_journals(journal)
-        places = here_of(replace(run.services, workspace=workspace), self._options, hands)
+        made = places(replace(run.services, workspace=workspace), self._options, hands)
         self._has_attempts = loop is not None
-        if loop is not None:
-            its = partial(places.attempt, loop=loop.at(places.services))
-            places = replace(places, attempt=its)
-        self._places = places
+        if loop is not None and isinstance(made, Here):
+            made = replace(made, attempt=partial(made.attempt, loop=loop.at(made.services)))
+        self._places = made
         gate = gate_of(run.services, self._options)
         gate.baseline = baseline
         self._trunk = Trunk(gate, land_as="commit")
@@ -177,7 +179,7 @@ class Tasks:
             lambda land: of_task(land, partial(self._landing, land)),
             changes=merge_now(told, self._skips),
             on_release=partial(interrupt_processes, self._folder),
-        )
+        ).pipe(alongside(self._places.news))
 
     def _listed(self, ready: Sequence[str]) -> Listed:
         holds_back = self._run.control.standing.value.holds_back
@@ -198,7 +200,7 @@ class Tasks:
         for event in events:
             self._note_lost(event)
         known = [event for event in events if getattr(event, "filename", "") in self._tasks]
-        last_in = (yield from ask(self._places.attach())) or ()
+        last_in = (yield from ask(self._places.attach(self._tasks.__contains__))) or ()
         state = state_after(known)
         self._state.set(
             replace(

@@ -51,7 +51,7 @@ class Here:
     def cancel(self, placed: Placed) -> None:
         """Do nothing: who disposes of the events has ended them."""
 
-    def attach(self) -> Observable[Sequence[Placed]]:
+    def attach(self, is_wanted: Callable[[str], bool]) -> Observable[Sequence[Placed]]:
         """Emit the last attempt in each slot, which is best resumed there."""
         recorded = recorded_slots(self.services.workspace, self.folders)
         return just([Placed(item=item, slot=number) for item, number in recorded.items()])

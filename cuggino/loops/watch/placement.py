@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -90,8 +90,11 @@ class Placement(Protocol):
     def cancel(self, placed: Placed) -> None:
         """End the attempt and its processes; nothing if it has ended."""
 
-    def attach(self) -> Observable[Sequence[Placed]]:
-        """Emit the attempts of an earlier process: the last in each slot, or those at work yet."""
+    def attach(self, is_wanted: Callable[[str], bool]) -> Observable[Sequence[Placed]]:
+        """Emit the attempts of an earlier process: the last in each slot, or those at work yet.
+
+        Those at items that are not wanted, by their names, end.
+        """
 
     def gone(self, placed: Placed) -> Observable[PlaceGone]:
         """Emit when the place of the attempt is gone; the work so far can be resumed elsewhere."""

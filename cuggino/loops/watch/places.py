@@ -29,6 +29,11 @@ from cuggino.storage import Workspace
 
 Landing: TypeAlias = Callable[[Workspace, Gate], Proposing]
 """Makes a trunk that items reach through pull requests, after its gate."""
+PlacesOf: TypeAlias = Callable[[Services, LoopRunOptions, int], Placement]
+"""Makes so many places for the tasks of a run, in the project that the services and options are of.
+
+The journals of the tasks are in a folder of their workspace that is named after the run.
+"""
 
 
 def places_of(

@@ -187,7 +187,8 @@ class SlotWatch(Story):
             raise ConfigError(NO_ATTEMPTS, hint='set "attempts" to 1')
         yield from forward(self._places.trunk.open(), name="trunk")
         yield from self._restored()
-        placed = (yield from ask(self._places.placement.attach())) or ()
+        attached = self._places.placement.attach(items.backlog.is_there)
+        placed = (yield from ask(attached)) or ()
         last_in = {one.slot: item_name(one.item) for one in placed}
         self._state.set(replace(self._state.value, last_in=last_in))
         while True:

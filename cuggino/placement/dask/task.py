@@ -14,8 +14,8 @@ from contextlib import suppress
 from typing import Any, TypeAlias
 
 from distributed import Queue, Status, get_client, get_worker
-from reactivex import Observable, Observer, abc, defer
-from reactivex.disposable import Disposable
+from reactivex import Observable, Observer, defer
+from reactivex.subject import ReplaySubject
 
 from cuggino._version import __version__
 from cuggino.errors import CugginoError
@@ -85,34 +85,6 @@ def _function(task: str) -> Function:
     return function
 
 
-class _Orders:
-    """The orders to an attempt, buffered until the first subscription."""
-
-    def __init__(self) -> None:
-        self._kept: list[str] = []
-        self._observers: list[abc.ObserverBase[str]] = []
-
-    def on_next(self, order: str) -> None:
-        if not self._observers:
-            self._kept.append(order)
-        for observer in tuple(self._observers):
-            observer.on_next(order)
-
-    def subscribe(
-        self, observer: abc.ObserverBase[str], _scheduler: abc.SchedulerBase | None = None
-    ) -> abc.DisposableBase:
-        self._observers.append(observer)
-        kept, self._kept = self._kept, []
-        for order in kept:
-            observer.on_next(order)
-
-        def remove() -> None:
-            with suppress(ValueError):
-                self._observers.remove(observer)
-
-        return Disposable(remove)
-
-
 class _Attempt:
     def __init__(
         self, key: str, function: Function, work: str, *, detach: bool, worker: Any, client: Any
@@ -126,7 +98,8 @@ class _Attempt:
         self._client = client
         self._loop: asyncio.AbstractEventLoop = worker.loop.asyncio_loop
         self._lane = LoopScheduler()
-        self._orders = _Orders()
+        self._orders: ReplaySubject[str] = ReplaySubject()
+        """They may come before the first subscription."""
         self._ended = threading.Event()
         self._failure: dict[str, object] | None = None
         self._wake = asyncio.Event()
@@ -138,9 +111,8 @@ class _Attempt:
     def run(self) -> str:
         exchange = asyncio.run_coroutine_threadsafe(self._exchange(), self._loop)
         exchange.add_done_callback(self._exchanged)
-        orders = Observable(self._orders.subscribe)
         subscription = crossing(
-            defer(lambda _: self._function(self._work, orders)),
+            defer(lambda _: self._function(self._work, self._orders)),
             Observer(self._outbox.put, self._fail, self._ended.set),
             self._lane,
         )

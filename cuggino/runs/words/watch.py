@@ -136,10 +136,12 @@ def _workers(event: ev.WatchWorkers) -> Words:
     )
     if left:
         also = f"; joined: {joined}" if joined else ""
-        return _warning(f"Workers gone: {left}{also}; {now}")
+        return Words("Cluster", f"Workers gone: {left}{also}; {now}", "warning")
     if joined:
-        return _watch(f"Workers: {joined}; {now}")
-    return Words("Watch", now, "quiet", "verbose") if event.workers else _warning(now)
+        return Words("Cluster", f"Workers: {joined}; {now}")
+    if event.workers:
+        return Words("Cluster", now, "quiet", "verbose")
+    return Words("Cluster", now, "warning")
 
 
 def _landing(event: ev.WatchLoopEvent) -> Words | None:

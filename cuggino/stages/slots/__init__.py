@@ -21,6 +21,7 @@ from cuggino.stages.slots.pushing import RemoteBranches, Tested
 from cuggino.stages.slots.record import read_record, write_record
 from cuggino.stages.slots.refs import (
     GIVEN,
+    REFS,
     TARGET,
     TRUNK,
     WORK,
@@ -29,6 +30,7 @@ from cuggino.stages.slots.refs import (
     given_ref,
     item_of,
     kept_ref,
+    refs_of_run,
     work_ref,
 )
 from cuggino.stages.slots.settings import config_text
@@ -38,6 +40,7 @@ __all__ = [
     "GATE",
     "GIVEN",
     "HANDS",
+    "REFS",
     "TARGET",
     "TRUNK",
     "WORK",
@@ -76,6 +79,7 @@ __all__ = [
     "publish_candidate",
     "push_shared",
     "read_record",
+    "refs_of_run",
     "remote_of",
     "shared_refs",
     "slot_home",

@@ -7,22 +7,26 @@ import os
 import re
 from urllib.parse import quote_from_bytes, unquote
 
-TRUNK = "refs/cuggino/trunk"
+REFS = "refs/cuggino"
+TRUNK = f"{REFS}/trunk"
 """The trunk: all landed work."""
-TARGET = "refs/cuggino/target"
+TARGET = f"{REFS}/target"
 """The target of pull requests, as last fetched."""
-CANDIDATES = "refs/cuggino/candidates"
-BASES = "refs/cuggino/bases"
-KEPT = "refs/cuggino/kept"
-ATTEMPTS = "refs/cuggino/attempts"
+CANDIDATES = f"{REFS}/candidates"
+BASES = f"{REFS}/bases"
+KEPT = f"{REFS}/kept"
+ATTEMPTS = f"{REFS}/attempts"
 """Prefix of the refs of attempts that have lost, until the slots are cleaned."""
-BRANCHES = "refs/cuggino/branches"
+BRANCHES = f"{REFS}/branches"
 """Prefix of the refs of items that landed on their own branches."""
-WORK = "refs/cuggino/work"
-"""The work on items on other machines, in the shared repository."""
-GIVEN = "refs/cuggino/given"
-"""The commits that these machines start with, in the shared repository."""
+WORK = "work"
+"""The folder of the work on items on other machines, in the shared repository."""
+GIVEN = "given"
+"""The folder of the commits that these machines start with, in the shared repository."""
 
+_OF_ITEM = re.compile(
+    rf"(?:{CANDIDATES}|{KEPT}|{ATTEMPTS}|{REFS}(?:/runs/[^/]+)?/(?:{WORK}|{GIVEN}))/([^/]+)"
+)
 _LONGEST = 160
 """Characters of a name in a ref; a ref is a file, whose name has at most 255 bytes."""
 
@@ -57,22 +61,28 @@ def attempt_ref(attempt: str, number: int) -> str:
     return f"{ATTEMPTS}/{_quoted(attempt)}/{number}"
 
 
-def work_ref(item: str) -> str:
+def refs_of_run(run_id: str) -> str:
+    """Return the folder of the refs of a run's tasks, in the shared repository.
+
+    Other runs have tasks with the same names.
+    """
+    return f"{REFS}/runs/{run_id}"
+
+
+def work_ref(item: str, *, within: str = REFS) -> str:
     """Return the ref of an item's work in the shared repository; one attempt at a time owns it."""
-    return f"{WORK}/{_quoted(item)}"
+    return f"{within}/{WORK}/{_quoted(item)}"
 
 
-def given_ref(item: str, what: str) -> str:
+def given_ref(item: str, what: str, *, within: str = REFS) -> str:
     """Return a ref of what an attempt on another machine begins with."""
-    return f"{GIVEN}/{_quoted(item)}/{what}"
+    return f"{within}/{GIVEN}/{_quoted(item)}/{what}"
 
 
 def item_of(ref: str) -> str:
     """Return the item of a candidate, or of other work; a very long name is shortened."""
-    for folder in (CANDIDATES, KEPT, ATTEMPTS, WORK, GIVEN):
-        if ref.startswith(f"{folder}/"):
-            return unquote(ref.removeprefix(f"{folder}/").partition("/")[0], errors="replace")
-    return ""
+    found = _OF_ITEM.match(ref)
+    return unquote(found[1], errors="replace") if found else ""
 
 
 def _quoted(item: str) -> str:

@@ -72,6 +72,20 @@ class Cluster:
         finally:
             self.end(process)
 
+    def at_work(self, worker: str = "") -> list[str]:
+        """Return the processes that agents of a worker run."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                home = process.environ().get("HOME", "")
+                command = " ".join(process.cmdline())
+            except (psutil.Error, OSError):
+                continue
+            is_its = home.startswith(str(self.folder / worker))
+            if is_its and "distributed.cli" not in command and "guardian.py" not in command:
+                found.append(command[:100])
+        return found
+
     def log(self, name: str) -> str:
         """Return the last lines that a process has printed."""
         return (self.folder / f"{name}.log").read_text(errors="replace")[-4000:]
