@@ -238,10 +238,8 @@ class WorldAgent(LlmAgent):
 
 def _plan_of(options: SpawnOptions, world: World) -> str:
     """Return the plan that an implementer is given; a builder of the plan/build loop has none."""
-    planned = options.env.get("CUGGINO_PLAN_FILE")
-    if planned is None:
-        return world.plan(options.cwd)
-    return Path(planned).parent.with_suffix(".md").read_text(encoding="utf-8")
+    file = options.env.get("CUGGINO_SESSION_FILE")
+    return world.plan(options.cwd) if file is None else Path(file).read_text(encoding="utf-8")
 
 
 def _marker(tag: str, text: str) -> str:

@@ -21,7 +21,7 @@ NOTICED = (
     *(ev.InstructionsChanged, ev.ProtectedChanged, ev.RoleViolated, ev.SandboxChosen),
     *(ev.WaitingEnded, ev.WaitingRefused),
     *(ev.ControlIgnored, ev.PauseEnded, ev.RunResumed, ev.SkipAsked, ev.Steered, ev.StopAsked),
-    *(ev.HandsEnded, ev.NoProgress, ev.TaskLeft, ev.TaskLimitReached),
+    *(ev.HandsEnded, ev.HandsStarted, ev.NoProgress, ev.TaskLeft, ev.TaskLimitReached),
     *(ev.DeliverSessionRetry, ev.DeliverWarning, ev.DoneFileRejected),
     *(ev.PlanBuildSessionRetry, ev.PlanBuildWarning),
     *(
