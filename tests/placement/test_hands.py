@@ -23,8 +23,9 @@ TASKS = ("task-1.1", "task-1.2", "task-1.3")
 
 
 def plans(_: SpawnOptions) -> Sequence[Item]:
-    """Plan three tasks that can be done at the same time."""
+    """Plan three tasks that can be done at the same time; the last one with several attempts."""
     text = "# Plan\n" + "".join(f"\n## Task {n}: write {n}\n\nafter: none\n" for n in (1, 2, 3))
+    text += "attempts: 2\n"
     return [Write("$CUGGINO_PLAN_FILE", text), Say("<PLAN_COMPLETE>Planned.</PLAN_COMPLETE>")]
 
 
@@ -53,6 +54,9 @@ def test_tasks_on_workers(words: ClusterProject) -> None:
     """Each is done once by a worker, planned and reviewed here, and nothing is left behind."""
     events = list(cuggino.iterate(words.hands()))
     is_done(words, events)
+    (started,) = (event for event in events if isinstance(event, ev.HandsStarted))
+    (note,) = started.notes
+    assert note.startswith("task-1.3: `attempts: 2` is ignored")
     assert {name: ["implementing"] for name in TASKS} == {name: sessions(name) for name in TASKS}
     assert ["planning", "reviewing"] == sessions("")
     at_worker = {one.item for one in SESSIONS if one.cwd.is_relative_to(words.place / "workers")}

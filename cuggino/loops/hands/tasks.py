@@ -150,9 +150,9 @@ class Tasks:
             what has landed |> ready_by(after) |> merge_at_most(hands) |> land, one by one
         """
         control, hands = self._run.control, self._state.value.limit.slots
-        n, tasks = self._ended.iteration, self._tasks.items()
-        notes = tuple(f"{name}: {task.note}" for name, task in tasks if task.note)
-        yield from emit(HandsStarted(iteration=n, hands=hands, tasks=len(tasks), notes=notes))
+        n, tasks = self._ended.iteration, len(self._tasks)
+        notes = tuple(self._notes())
+        yield from emit(HandsStarted(iteration=n, hands=hands, tasks=tasks, notes=notes))
         yield from ask(act(partial(self._run.session.rewind, self._log_size)))
         yield from ask(self._trunk.open())
         yield from self._restored()
@@ -165,6 +165,15 @@ class Tasks:
         others = [name for name in self._after if name not in (*ended.landed, *ended.undone)]
         held = dict.fromkeys(others, self.HELD)
         yield from emit(ended.model_copy(update={"undone": {**ended.undone, **held}}))
+
+    def _notes(self) -> Iterator[str]:
+        """Yield what counts otherwise than the plan says."""
+        for name, task in self._tasks.items():
+            if task.note:
+                yield f"{name}: {task.note}"
+            if (task.attempts or 1) > 1 and not self._has_attempts:
+                ignored = f"`attempts: {task.attempts}` is ignored"
+                yield f"{name}: {ignored}: tasks have a single attempt here"
 
     def _working(self) -> Observable[WatchEvent]:
         def of_task(step: Start | Land, story: Callable[[], Flow[None]]) -> Observable[WatchEvent]:
