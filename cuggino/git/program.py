@@ -25,7 +25,8 @@ _PATIENCE_S = 10.0
 _FINISH_S = 60.0
 """Seconds that disposal leaves to a command that must not be interrupted."""
 _TURN_S = 0.25
-_LOCKED = b".lock': File exists"
+_OTHERS = (".lock': File exists", "bad object refs/")
+"""What git reports that meets another git: its lock, and a ref that it has just removed."""
 
 NONE: Mapping[str, str] = MappingProxyType({})
 
@@ -130,15 +131,15 @@ class Git:
     no process behind. Others, which only know objects and references, run outside, as do those that
     need the logins and keys of the user.
 
-    No command prompts, opens an editor, or runs a hook, unless it is asked to. A lock of another
-    git is waited for, for some seconds. What takes longer than `limit` seconds is ended.
+    No command prompts, opens an editor, or runs a hook, unless it is asked to. Another git that
+    is in the way is waited for, for some seconds. What takes longer than `limit` seconds is ended.
     """
 
     cwd: Path
     views: Views | None = None
     limit: float = LIMIT_S
     patience: float = _PATIENCE_S
-    """Seconds that a lock of another git is waited for."""
+    """Seconds that another git in the way is waited for."""
 
     def at(self, cwd: Path) -> Git:
         """Return git in another folder, otherwise like this one."""
@@ -172,8 +173,8 @@ class Git:
         while True:
             call = self._call(args, env, hooks=hooks, reads=reads, writes=writes)
             said = yield from self._said(call, args, stdin, merge_stderr=merge_stderr)
-            is_locked = said.code and (_LOCKED in said.output or _LOCKED.decode() in said.errors)
-            if not is_locked or waited >= self.patience:
+            has_met_another = said.code and any(words in said.words for words in _OTHERS)
+            if not has_met_another or waited >= self.patience:
                 return said
             yield from pause(_TURN_S)
             waited += _TURN_S

@@ -18,7 +18,8 @@ from tests.git_commands import replace_git
 from tests.git_project import GitProject
 from tests.sandbox.arena import needs_bubblewrap
 
-LOCKED = b"fatal: Unable to create '/x/.git/index.lock': File exists.\n"
+LOCKED = "fatal: Unable to create '/x/.git/index.lock': File exists.\n"
+REMOVED = "fatal: bad object refs/cuggino/landing\nerror: /x did not send all necessary objects\n"
 
 
 def said(git: Git, *args: str) -> Said:
@@ -44,17 +45,23 @@ def test_failures_are_told_by_their_gist(project: GitProject) -> None:
         run(flow(story))
 
 
+@pytest.mark.parametrize("message", [LOCKED, REMOVED])
 @pytest.mark.parametrize(("waits", "code", "ends"), [(2, 0, 0.5), (100, 128, 10.0)])
-def test_a_lock_is_waited_for(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, waits: int, code: int, ends: float
+def test_another_git_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    waits: int,
+    code: int,
+    ends: float,
+    message: str,
 ) -> None:
-    """Another git may be at work for some seconds; after ten its lock is what is reported."""
+    """It may be at work for some seconds; after ten, what is in the way is reported."""
     calls: list[str] = []
 
     def output(_argv: Any, **_options: Any) -> Observable[bytes]:
         calls.append("")
         if len(calls) <= waits:
-            return throw(ProcessFailed("git", 128, LOCKED.decode()))
+            return throw(ProcessFailed("git", 128, message))
         return of(b"done")
 
     replace_git(monkeypatch, output)
