@@ -139,8 +139,9 @@ class Model:
             if kind == "wait" and not (folder / "ready" / name).exists():
                 self.waiting.add(item)
                 return _says("WAITING", f"file ready/{name}")
-            # A killed agent has asked before, and did nothing.
-            if first or not (folder / "words" / f"{name}.txt").exists():
+            # A killed agent has asked before, and did nothing, and one with a full disk little.
+            written = folder / "words" / f"{name}.txt"
+            if first or not written.exists() or written.read_text() != f"{name}\n":
                 return Message([bash(_command(name, kind, folder, resolves))])
             return _says("DONE", f"feat: {name}")
         if first:

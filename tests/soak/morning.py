@@ -10,7 +10,15 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from cuggino.events import CheckFlaky, SessionEnded, UsageUpdate
+from cuggino.events import (
+    AgentFellBack,
+    AgentReplaced,
+    AgentRetry,
+    CheckFlaky,
+    RunContinued,
+    SessionEnded,
+    UsageUpdate,
+)
 from cuggino.storage import JournalFile
 from tests.soak.items import HANDS, STEADY
 from tests.soak.night import Night, Sample
@@ -128,13 +136,19 @@ def _spent(journal: JournalFile) -> float:
     """Return the cost of the sessions that have ended, and what those had told that were cut."""
     spent, at_work = 0.0, dict[str | None, float]()
     for event in (entry.event for entry in journal.entries):
-        if isinstance(event, UsageUpdate):
-            told, before = event.cost_usd or 0.0, at_work.get(event.item, 0.0)
-            spent += before if told < before else 0.0
-            at_work[event.item] = told
-        elif isinstance(event, SessionEnded):
-            at_work.pop(event.item, None)
-            spent += event.cost_usd or 0.0
+        match event:
+            case UsageUpdate(cost_usd=told, item=item):
+                at_work[item] = told or 0.0
+            case SessionEnded(cost_usd=cost, item=item):
+                at_work.pop(item, None)
+                spent += cost or 0.0
+            case AgentFellBack(item=item) | AgentReplaced(item=item) | AgentRetry(item=item):
+                spent += at_work.pop(item, 0.0)
+            case RunContinued():  # of a killed process, all of whose sessions were cut
+                spent += sum(at_work.values())
+                at_work.clear()
+            case _:
+                pass
     return spent + sum(at_work.values())
 
 
