@@ -238,8 +238,9 @@ class WorldAgent(LlmAgent):
 
 def _plan_of(options: SpawnOptions, world: World) -> str:
     """Return the plan that an implementer is given; a builder of the plan/build loop has none."""
-    file = options.env.get("CUGGINO_SESSION_FILE")
-    return world.plan(options.cwd) if file is None else Path(file).read_text(encoding="utf-8")
+    if options.role == "build":
+        return world.plan(options.cwd)
+    return Path(options.env["CUGGINO_SESSION_FILE"]).read_text(encoding="utf-8")
 
 
 def _marker(tag: str, text: str) -> str:
