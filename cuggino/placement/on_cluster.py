@@ -83,14 +83,11 @@ def hands_on_cluster(
 ) -> Observable[LoopEvent]:
     """Have the workers of a cluster do the tasks of a run with several hands. Cold.
 
-    ::
-
-        hands_on_cluster(runtime, cluster, partial(runtime.run, focus="the login page"))
-
-    `start` is `Runtime.run` or `Runtime.resume`, and gets its `places` and `interrupt`. The rest of
-    the run, such as its plan, its review and all landings, stays on this machine. The connection is
-    closed with the run, which ends the running attempts; with `detach` in the cluster's settings,
-    an item of `interrupt` ends only the run, and one that resumes it takes over.
+    `start` is `partial(runtime.run, focus="the login page")` or the like of `Runtime.resume`, and
+    gets `places` and `interrupt`. The rest of the run, such as its plan, its review and all
+    landings, stays on this machine. The connection is closed with the run, which ends the running
+    attempts; with `detach` in the cluster's settings, an item of `interrupt` ends only the run, and
+    one that resumes it takes over.
 
     Errors: those of `start`; `ConfigError` if the cluster cannot be used or has no worker within a
     minute, `ClusterLost` when its scheduler is gone.
