@@ -25,8 +25,10 @@ from tests.behavior.tools import ROOT, Tool
 _FAKE = Path(__file__).with_name("fake_claude.py")
 _COOKIE = "BEHAVIOR_RUN"
 """The variable by which all processes of a place are found."""
-_GRACE_S = 1.5
-"""Seconds after its end in which the processes of a tool have to be gone."""
+_GRACE_S = 4.0
+"""Seconds after its end in which the processes of a tool have to be gone.
+
+cuggino itself gives the processes of a killed run two seconds after SIGTERM."""
 _TICK_S = 0.02
 _SESSION = b'"Session initialized"'
 """What a session of the scripted agent prints at its start."""
