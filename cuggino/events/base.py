@@ -44,6 +44,9 @@ class Event(BaseModel):
             return self
         return self.model_copy(update={"item": item})
 
+    def __str__(self) -> str:
+        return repr(self)  # so that `print` names the class
+
     def __repr_args__(self) -> Any:
         return [
             pair

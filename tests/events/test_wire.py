@@ -142,6 +142,7 @@ def test_the_item_of_an_event() -> None:
     event = ev.Note(content="a")
     assert ev.dump_event(event) == '{"_tag":"Note","content":"a"}'
     assert "item" not in repr(event)
+    assert repr(event) == str(event)
     marked = event.of_item("spät.md")
     assert ev.dump_event(marked) == '{"_tag":"Note","item":"spät.md","content":"a"}'
     assert "item='spät.md'" in repr(marked)

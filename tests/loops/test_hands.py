@@ -268,7 +268,7 @@ def test_a_task_that_comes_back_is_told_why(tmp_path: Path) -> None:
 def test_a_task_of_which_a_part_is_left_is_gone_on_with(tmp_path: Path) -> None:
     """It lands as a whole, when an agent reports that it is done."""
 
-    def half(folder: Path, plan: str) -> str:
+    def half(folder: Path, plan: str) -> str | Observable[str]:
         is_begun = (folder / "a.txt").exists()
         report = adds("late") if is_begun else adds("early", "PROGRESS")
         writes("a.txt")(folder, plan)

@@ -130,7 +130,10 @@ class ScriptedAgent(LlmAgent):
             run = self._take(options)
             if run is None:
                 role = _role_of(options)
-                message = f"the scenario has no run {self._taken[role]} for the role {role}"
+                whom = (
+                    f"the role {role}" if role else "an agent without a role (`SpawnOptions.role`)"
+                )
+                message = f"the scenario has no run {self._taken[role]} for {whom}"
                 return throw(AgentFailed(message, reason="bad_request"))
             session = _Session(run)
         session_id = resumed or options.session_id or "scripted"

@@ -40,6 +40,15 @@ def test_every_role_has_runs(role: str, tmp_path: Path) -> None:
     assert f"the scenario has no run 4 for the role {role}" == player.error.message
 
 
+def test_an_agent_without_a_role(tmp_path: Path) -> None:
+    """It has no runs, and the failure names the option."""
+    player = RolePlayer(tmp_path, "coding", run("a"))
+    player.role = ""
+    player.turn(1)
+    assert isinstance(player.error, AgentFailed)
+    assert "for an agent without a role (`SpawnOptions.role`)" in player.error.message
+
+
 @pytest.mark.parametrize("role", ["initializer", "coding", "sync", "verify"])
 def test_every_role_can_fail(role: str, tmp_path: Path) -> None:
     """Limits, errors and exits end a session of the role, and a resumed one continues."""
