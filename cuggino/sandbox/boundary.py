@@ -18,10 +18,9 @@ from cuggino.sandbox.bubblewrap import Overlay, bubblewrap
 from cuggino.sandbox.enclosure import Enclosure
 from cuggino.sandbox.landlock import landlock
 from cuggino.sandbox.search_path import outside_path
-from cuggino.sandbox.seatbelt import seatbelt
 from cuggino.sandbox.view import ROWS, RoleView, ViewRole
 
-Engine: TypeAlias = Literal["bubblewrap", "landlock", "seatbelt", "none"]
+Engine: TypeAlias = Literal["bubblewrap", "landlock", "none"]
 
 _OWN_OVERLAY = (0, 11)
 """First version of bubblewrap that can mount overlays."""
@@ -53,7 +52,7 @@ class Boundary:
     def holds(self, role: ViewRole) -> bool:
         """Return whether sessions of the role can write only the paths of the role."""
         match self.engine:
-            case "bubblewrap" | "seatbelt":
+            case "bubblewrap":
                 return True
             case "landlock":
                 return ROWS[role].access != "writes"
@@ -70,8 +69,6 @@ class Boundary:
                 return bubblewrap(view, bwrap=self.program, overlay=self.overlay)
             case "landlock":
                 return landlock(view, scratch=scratch)
-            case "seatbelt":
-                return seatbelt(view, scratch=scratch)
             case "none":
                 return None
 
@@ -91,10 +88,9 @@ def probe(project: Path, *, home: Path | None = None) -> Boundary:
 
 @cache
 def _probed(project: Path, home: Path | None, bwrap: str | None, platform: str) -> Boundary:
-    if platform == "darwin":
-        return Boundary(reason="the Seatbelt profiles have not been tested on macOS yet")
     if platform != "linux":
-        return Boundary(reason=f"there is no engine for {platform}")
+        system = "macOS" if platform == "darwin" else platform
+        return Boundary(reason=f"there is no engine for {system}")
     reason = "bubblewrap is not installed"
     if bwrap is not None:
         overlays: list[Overlay] = ["native"] if _version(bwrap) >= _OWN_OVERLAY else []

@@ -53,7 +53,7 @@ def found_of(agent: LlmAgent, folder: Path, here: Boundary, **settings: Any) -> 
 BEST = Boundary(engine="bubblewrap", overlay="loader", program="bwrap")
 PLAIN = Boundary(engine="bubblewrap", program="bwrap", reason="no overlay: not permitted")
 LANDLOCK = Boundary(engine="landlock", reason="bubblewrap is not installed")
-NONE = Boundary(reason="the Seatbelt profiles have not been tested on macOS yet")
+NONE = Boundary(reason="there is no engine for macOS")
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_doctor_shows_what_is_not_confined(ready: Path) -> None:
     assert ("note", what) == (some.status, some.what)
     assert "\nimplementing, initializer, coding, build: verification only" in str(some.hint)
     none = found(ready, NONE)
-    what = "sandbox: none here (the Seatbelt profiles have not been tested on macOS yet)"
+    what = "sandbox: none here (there is no engine for macOS)"
     assert ("note", what) == (none.status, none.what)
     assert str(none.hint).startswith("all roles: verification only")
 
