@@ -245,12 +245,9 @@ class Runtime:
 
     def _agent_of(self, choice: AttemptChoice) -> LlmAgent:
         """Return the agent of an attempt: the usual one, unless it has one of its own."""
-        if choice.agent is None and choice.path is None:
-            return self.services.agent
-        agent, usual = choice.agent or self.config.agent, self.config
-        path = choice.path or (usual.agent_path if agent == usual.agent else None)
-        changes = {"agent": agent, "agent_path": path}
-        return configured_agent(usual.model_copy(update=changes), cwd=self.cwd)
+        config = self.config.of_attempt(choice)
+        usual = self.services.agent
+        return usual if config is self.config else configured_agent(config, cwd=self.cwd)
 
     @property
     def watcher(self) -> loops.WatchService:
@@ -313,8 +310,8 @@ class Runtime:
     ) -> Observable[LoopEvent]:
         """Run the coding loop, after a check that it can work here (`check_project`).
 
-        `places` makes those where several hands work, such as
-        `cuggino.placement.hands_on_cluster` on the workers of a cluster.
+        `places` makes those of several hands or attempts, such as
+        `cuggino.placement.run_on_cluster` on the workers of a cluster.
 
         Emits what `LoopService.run` emits; a project that cannot be used is an error before
         anything is started or written.
@@ -350,10 +347,9 @@ class Runtime:
     ) -> Observable[LoopEvent]:
         def check(chosen: LoopRunOptions) -> None:
             check_project(self.cwd, self.config, self.agent, resume=resumed is not None)
-            if places is not None and chosen.hands < 2:
-                raise ConfigError("only several hands have places elsewhere", hint='set "hands"')
-            if places is not None and len(chosen.choices) > 1:
-                raise ConfigError("several attempts work on this machine", hint="--cluster none")
+            if places is not None and chosen.hands == len(chosen.choices) == 1:
+                message = "only several hands or attempts have places elsewhere"
+                raise ConfigError(message, hint='set "hands" or "attempts"')
             self._check_attempts(chosen)
             service.check()
 

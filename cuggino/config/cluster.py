@@ -1,4 +1,4 @@
-"""The cluster for the items of a watch, or the tasks of several hands: the setting `cluster`."""
+"""The cluster for items of a watch, tasks of several hands, and attempts: `cluster`."""
 
 import re
 from typing import Annotated, Self, TypeAlias

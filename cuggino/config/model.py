@@ -445,9 +445,9 @@ class Config(
     allow_sleep: bool = False
     """Let the machine sleep while a loop works."""
     cluster: Cluster = None
-    """The Dask cluster that works on the items of `watch`, and on the tasks of `run` with several
-    `hands` (`cuggino help clusters`): its address, or an object with TLS files and more; default:
-    this machine."""
+    """The Dask cluster that works on the items of `watch`, on the tasks of `run` with several
+    `hands`, and on several `attempts` (`cuggino help clusters`): its address, or an object with TLS
+    files and more; default: this machine."""
     backlog_sources: BacklogSources = Field(default=[])
     """Sources of items for `watch`, besides `.cuggino/backlog/` (`cuggino help trackers`)."""
     pull_requests: PullRequests = Field(default=PullRequestSettings())
@@ -458,6 +458,14 @@ class Config(
     login_check: bool = True
     """Ask the agent's program, before a run starts, whether you are logged in. A positive answer is
     remembered for an hour."""
+
+    def of_attempt(self, choice: AttemptChoice) -> Self:
+        """Return the settings with the agent of an attempt; these, if it has none of its own."""
+        if choice.agent is None and choice.path is None:
+            return self
+        agent = choice.agent or self.agent
+        path = choice.path or (self.agent_path if agent == self.agent else None)
+        return self.model_copy(update={"agent": agent, "agent_path": path})
 
     @property
     def cluster_settings(self) -> ClusterSettings:

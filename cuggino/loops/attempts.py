@@ -44,11 +44,12 @@ from cuggino.loops.frame.run import Run, Story
 from cuggino.loops.hands.service import HandsService
 from cuggino.loops.watch.items import ends_the_watch
 from cuggino.loops.watch.journal import SLOTS, WatchRecorder
-from cuggino.loops.watch.placement import Returned, Work, item_name, work_placed
+from cuggino.loops.watch.placement import Placement, Returned, Work, item_name, work_placed
 from cuggino.loops.watch.places import PlacesOf, gate_of, here_of
 from cuggino.loops.watch.slots import MOST_SLOTS
 from cuggino.operators import Flow, ask, emit, flow, forward, race_until
 from cuggino.operators.alongside import alongside
+from cuggino.sandbox import views_of
 from cuggino.stages import (
     Services,
     Turn,
@@ -57,7 +58,7 @@ from cuggino.stages import (
     interrupt_processes,
     judging_stage,
 )
-from cuggino.stages.slots import Slot, Trunk, candidate_ref, keep_attempt
+from cuggino.stages.slots import Slot, Trunk, candidate_ref, prepare_slot, slots_of
 from cuggino.storage import JournalFile
 
 ROUNDS = 2
@@ -147,9 +148,10 @@ _TAGS = (
 class AttemptsService(HandsService):
     """Runs the coding loop: once, or as several attempts at the same work (`attempts`).
 
-    With several hands they are attempts at each task of a plan. In a slot, whose project has the
-    services `home`, the attempts work in slots beside it, and the slot gets the commit of the
-    chosen one: it has no landing of its own.
+    With several hands they are attempts at each task of a plan. `places` makes those of attempts,
+    and of the tasks of several hands; by default they are slots beside the project. In a slot,
+    whose project has the services `home`, the attempts work in slots beside it, and the slot gets
+    the commit of the chosen one: it has no landing of its own.
 
     ::
 
@@ -183,7 +185,13 @@ class AttemptsService(HandsService):
         self._home = home
 
     def at(self, services: Services) -> AttemptsService:
-        return AttemptsService(services, agent_of=self._agent_of, home=self.services)
+        return self._with(self._places, services, self.services)
+
+    def attempts_in(self, placement: Placement) -> AttemptsService:
+        return self._with(lambda *_: placement, self.services, self._home)
+
+    def _with(self, places: PlacesOf, services: Services, home: Services | None) -> AttemptsService:
+        return AttemptsService(services, agent_of=self._agent_of, home=home, places=places)
 
     def framed(self, options: LoopRunOptions, frame: Frame) -> Observable[LoopEvent]:
         if options.hands > 1:
@@ -198,14 +206,14 @@ class AttemptsService(HandsService):
                 raise ConfigError(wrong)
             entries = resume.entries.only(_TAGS) if resume is not None else ()
             race = Race.of(entry.event for entry in entries)
-            return AttemptsRun(run, options, self._agent_of, race, self._home)
+            return AttemptsRun(run, options, self._agent_of, race, self._places, self._home)
 
         recorded = replace(frame, recorder=partial(WatchRecorder, whole=True))
         return framed(self.services, options, story, recorded)
 
 
 class AttemptsRun(Story):
-    """A run as several attempts, each in a slot; one of them lands."""
+    """A run as several attempts, each in a place of its own; one of them lands."""
 
     def __init__(
         self,
@@ -213,6 +221,7 @@ class AttemptsRun(Story):
         options: LoopRunOptions,
         agent_of: AgentOf,
         race: Race,
+        places: PlacesOf,
         home: Services | None = None,
     ) -> None:
         self._run = run
@@ -229,9 +238,13 @@ class AttemptsRun(Story):
         if home is not None and options.slot is not None:
             services, after = home, MOST_SLOTS + MOST_ATTEMPTS * (options.slot - 1)
             options = options.model_copy(update={"cwd": home.workspace.root})
-            (self._target,) = here_of(home, options, 1, after=(options.slot or 1) - 1).folders
-        self._options = options
-        self._here = here_of(services, options, self._size, after=after)
+        self._options, most = options, after + self._size
+        slots = slots_of(options.cwd, options.slot_folder, most, views=views_of(options))
+        if after:
+            self._target = slots[(options.slot or 1) - 1]
+        self._slots = slots[after:]
+        """The slots of the attempts, if they work on this machine."""
+        self._places = places(services, options, most, run.session.id)
         self._trunk = Trunk(gate_of(services, options))
         self._base = ""
         self._unanswered: LoopStalled | None = None
@@ -240,9 +253,11 @@ class AttemptsRun(Story):
 
     def run(self) -> Flow[None]:
         """Race, choose and land, round by round, until something has landed."""
+        first = len(self._race.lost) // self._size
         if self._target is None:
             yield from self._opened()
-        first = len(self._race.lost) // self._size
+            names = {self._name(number) for number in self._numbers(first)}
+            yield from ask(self._places.attach((names - {*self._race.lost}).__contains__))
         for round_ in range(first, max(first + 1, ROUNDS)):
             self._base = yield from self._head()
             if not self._race.chosen:
@@ -319,7 +334,7 @@ class AttemptsRun(Story):
         return self._options.choices[(number - 1) % self._size]
 
     def _slot(self, number: int) -> Slot:
-        return self._here.folders[(number - 1) % self._size]
+        return self._slots[(number - 1) % self._size]
 
     def _raced(self, round_: int) -> Flow[None]:
         """Run the attempts of a round that have not ended, and choose one of those that pass."""
@@ -329,8 +344,10 @@ class AttemptsRun(Story):
         left = [n for n in numbers if self._name(n) not in ended] if not is_over else []
         attempts = from_iterable([self._attempt(number) for number in left])
         race = race_until(self._wins, on_release=partial(self._interrupt, left))
-        told = self._told([self._name(number) for number in left])
-        yield from forward(attempts.pipe(race, alongside(told)), name=SLOTS)
+        beside = [self._told([self._name(number) for number in left])]
+        if self._target is None:
+            beside.append(self._places.news)
+        yield from forward(attempts.pipe(race, alongside(*beside)), name=SLOTS)
         passed = list(self._race.waiting())
         if not passed:
             return
@@ -391,7 +408,6 @@ class AttemptsRun(Story):
 
     def _attempted(self, number: int, name: str, returned: Returned | None) -> Flow[None]:
         slot, choice = self._slot(number), self._choice(number)
-        services = replace(self._here.services, agent=self._agent_of(choice))
         with self.commands.beside(name) as control:
             work = Work(
                 options=self._options_of(number, is_first=returned is None),
@@ -401,6 +417,8 @@ class AttemptsRun(Story):
                 returned=returned,
                 ledger=self._run.supervision.ledger,
                 control=control,
+                choice=choice,
+                agent=self._agent_of(choice),
             )
             if returned is None:
                 title = _label(choice) or title_of(self._options.focus)
@@ -408,7 +426,7 @@ class AttemptsRun(Story):
                     title = f"{name}: {title}"
                 yield from emit(WatchProcessingItem(filename=name, title=title, slot=slot.number))
             why, reason = "not-approved", ""
-            placed = work_placed(replace(self._here, services=services), work)
+            placed = work_placed(self._places, work)
             try:
                 last = yield from forward(control.obeyed(placed))
                 if isinstance(last, WatchCandidate) and last.approved:
@@ -480,8 +498,7 @@ class AttemptsRun(Story):
         name, slot = self._name(number), self._slot(number)
 
         def story() -> Flow[None]:
-            specs = self._options.specs_path
-            kept = yield from ask(keep_attempt(slot, name, base=self._base, specs=specs))
+            kept = yield from ask(self._places.keep(name, slot.number, base=self._base))
             assert kept is not None
             lost = AttemptLost.model_validate(
                 {
@@ -566,7 +583,8 @@ class AttemptsRun(Story):
     def _handed_over(self, target: Slot, candidate: WatchCandidate) -> Flow[None]:
         """Give the slot of the item the commit of the chosen attempt, whose ref goes then."""
         item = item_name(self._options.item or "")
-        yield from ask(self._here.prepare(target, base=candidate.commit, item=item))
+        specs = self._options.specs_path
+        yield from ask(prepare_slot(target, base=candidate.commit, item=item, specs=specs))
         ref = candidate_ref(candidate.filename)
         yield from target.project_git.run("update-ref", "-d", ref)
         self._race = replace(self._race, has_landed=True)

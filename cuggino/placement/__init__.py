@@ -1,4 +1,4 @@
-"""The workers of a cluster, as places for the items of a watch, or the tasks of several hands.
+"""The workers of a cluster: places for items of a watch, tasks of several hands, and attempts.
 
 Dask's `distributed` moves texts between this process and its workers (`pip install
 'cuggino[cluster]'`); it is imported on first use.
@@ -15,7 +15,7 @@ from cuggino.placement.checking import MachineCheck, check_cluster
 from cuggino.placement.cluster import Cluster, Offered
 from cuggino.placement.local import RULES, LocalCluster, local_cluster
 from cuggino.placement.needs import amounts_of
-from cuggino.placement.on_cluster import hands_on_cluster, watch_on_cluster
+from cuggino.placement.on_cluster import run_on_cluster, watch_on_cluster
 
 __all__ = [
     "RULES",
@@ -28,9 +28,9 @@ __all__ = [
     "amounts_of",
     "check_cluster",
     "cluster_address",
-    "hands_on_cluster",
     "load_distributed",
     "local_cluster",
+    "run_on_cluster",
     "security_of",
     "watch_on_cluster",
 ]

@@ -1,4 +1,4 @@
-"""Attempts on the workers of a cluster: the placement of a watch, or of several hands."""
+"""Attempts on the workers of a cluster: the placement of a watch, of several hands or attempts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reactivex import Observable, abc, defer, empty, operators as ops
 from reactivex.disposable import Disposable
 
 from cuggino.config import Config
-from cuggino.domain import Budget, item_name
+from cuggino.domain import Budget, attempted_item, item_name
 from cuggino.errors import (
     ClusterLost,
     ConfigError,
@@ -58,11 +58,13 @@ from cuggino.stages.slots import (
     REFS,
     TRUNK,
     WORK,
+    Attempted,
     candidate_ref,
     contains,
     given_ref,
     included_files,
     item_of,
+    keep_pushed,
     kept_ref,
     known_refs,
     numbered,
@@ -143,6 +145,8 @@ class Cluster:
         """By key."""
         self._attached: dict[str, str] = {}
         """Keys of attempts continued from an earlier process, by item."""
+        self._endings: dict[str, Observable[None]] = {}
+        """Wait for the ends of cancelled attempts, by the names of their items."""
         self._limits: dict[tuple[str, str], Limit] = {}
         """The usage limits that attempts have met, by account and agents."""
         self._windows: dict[tuple[str, str, str], Window] = {}
@@ -182,7 +186,7 @@ class Cluster:
         """End the attempt on its worker; after `leave`, let it continue."""
         at_work = self._at_work.pop(placed.key, None)
         if at_work is not None and not self._is_leaving:
-            self._link.cancel(at_work.linked)
+            self._endings[item_name(placed.item)] = self._link.cancel(at_work.linked)
 
     def leave(self) -> None:
         """Let all attempts continue without this process; the link must be detached."""
@@ -195,6 +199,10 @@ class Cluster:
     def forget(self, items: Collection[str]) -> Observable[None]:
         """Remove the refs of items that have landed from the shared repository."""
         return flow(partial(self._forgotten, items))
+
+    def keep(self, name: str, slot: int, *, base: str) -> Observable[Attempted]:
+        """Fetch what the attempt has pushed last, and keep it; nothing of it stays elsewhere."""
+        return flow(partial(self._kept, name, base))
 
     def gone(self, placed: Placed) -> Observable[PlaceGone]:
         """Emit when the worker or the scheduler is gone."""
@@ -215,7 +223,7 @@ class Cluster:
         else:
             if key is not None:
                 yield from self._ended(key)
-            yield from self._end_others(work)
+            yield from self._end_others(work.name)
             key = self._new_key(work)
             assignment = yield from self._assignment(key, work)
             text = assignment.model_dump_json()
@@ -230,10 +238,10 @@ class Cluster:
             self._at_work[key] = _AtWork(linked, work)
         yield from emit(Placed(item=item, slot=work.slot, key=key, worker=linked.worker, work=work))
 
-    def _end_others(self, work: Work) -> Flow[None]:
-        """End an earlier watch's attempt at another version of the item's text."""
+    def _end_others(self, name: str) -> Flow[None]:
+        """End an earlier process's attempt at the item, such as one at another version of it."""
         for item, key in list(self._attached.items()):
-            if item_name(item) == work.name:
+            if item_name(item) == name:
                 del self._attached[item]
                 yield from self._ended(key)
 
@@ -266,7 +274,9 @@ class Cluster:
         kept = Kept(workspace, work.name)
         exclude = _text(top / ".git" / "info" / "exclude")
 
-        of_agents = _files_of_agents(self._files, self._config, self._agent)
+        config = self._config.of_attempt(work.choice)
+        agent = self._agent if config is self._config else ""
+        of_agents = _files_of_agents(self._files, config, agent)
 
         def made() -> Assignment:
             state = [*below(workspace.prompts, "prompts")]
@@ -274,7 +284,7 @@ class Cluster:
             place = cwd.relative_to(top).as_posix()
             ignored = (_pattern(f"{place}/{path}".removeprefix("./")) for path in included)
             return Assignment.of(
-                config=self._config,
+                config=config,
                 options=options,
                 key=key,
                 item=options.item or "",
@@ -285,7 +295,7 @@ class Cluster:
                 refs=self._refs,
                 within=place,
                 project=top.name,
-                agent=self._agent,
+                agent=agent,
                 settings=(*settings, ("commit.gpgsign", "false")),
                 exclude=exclude + "".join(f"/{path}\n" for path in ignored),
                 candidate=work.returned.candidate if work.returned else None,
@@ -417,6 +427,21 @@ class Cluster:
         stdin = "".join(f"{change}\n" for change in changes).encode()
         yield from git.must("update-ref", "--stdin", stdin=stdin)
 
+    def _kept(self, name: str, base: str) -> Flow[None]:
+        yield from self._end_others(name)
+        if (ending := self._endings.pop(name, None)) is not None:
+            yield from ask(ending)  # it pushes nothing any more
+        work, given = work_ref(name, within=self._refs), given_ref(name, "", within=self._refs)
+        shared = yield from self._shared()
+        mine = [ref for ref in shared if ref == work or ref.startswith(given)]
+        git = Git(cwd=top_of(self._cwd))
+        pushed = work if work in mine else None
+        if pushed is not None:
+            yield from git.fetch((yield from remote_of(git, self._remote)), f"+{work}:{work}")
+        yield from forward(keep_pushed(git, name, pushed, base=base))
+        yield from self._unshared(mine)
+        Kept(self._services.workspace, name).forget()
+
     # Attaching.
 
     def _attach(self, is_wanted: Callable[[str], bool]) -> Flow[None]:
@@ -451,8 +476,9 @@ class Cluster:
         yield from self._unshared(landed)
 
     def _forgotten(self, items: Collection[str]) -> Flow[None]:
-        refs = yield from self._shared()
-        yield from self._unshared([ref for ref in refs if item_of(ref) in items])
+        refs = [(ref, item_of(ref)) for ref in (yield from self._shared())]
+        landed = [ref for ref, item in refs if {item, attempted_item(item)} & {*items}]
+        yield from self._unshared(landed)
 
     def _shared(self) -> Flow[Mapping[str, str]]:
         """Return the refs of items in the shared repository, with their commits."""

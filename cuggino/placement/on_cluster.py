@@ -1,4 +1,4 @@
-"""A watch, or a run with several hands, whose work is done on a cluster."""
+"""A watch, or a run with several hands or attempts, whose work is done on a cluster."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from reactivex import Observable, operators as ops
 
+from cuggino.domain import attempted_item
 from cuggino.errors import ConfigError, CugginoError
 from cuggino.events import LoopEvent, WatchEvent, WatchLanded
 from cuggino.git import Git
@@ -56,7 +57,8 @@ def watch_on_cluster(
     backlog = Backlog(runtime.workspace)
 
     def text_of(work: Work) -> str:
-        return backlog.path(work.name).read_text(encoding="utf-8", errors="replace")
+        item = attempted_item(work.name)
+        return backlog.path(item).read_text(encoding="utf-8", errors="replace")
 
     def start(
         linked: _Linked, workers: Sequence[DaskWorker], interrupt: Observable[object] | None
@@ -74,20 +76,20 @@ def watch_on_cluster(
     return _on_cluster(runtime, cluster, check, start, interrupt)
 
 
-def hands_on_cluster(
+def run_on_cluster(
     runtime: Runtime,
     cluster: ClusterAddress,
     start: Callable[..., Observable[LoopEvent]],
     *,
     interrupt: Observable[object] | None = None,
 ) -> Observable[LoopEvent]:
-    """Have the workers of a cluster do the tasks of a run with several hands. Cold.
+    """Have the workers of a cluster do a run's tasks, or several attempts at its work. Cold.
 
     `start` is `partial(runtime.run, focus="the login page")` or the like of `Runtime.resume`, and
-    gets `places` and `interrupt`. The rest of the run, such as its plan, its review and all
-    landings, stays on this machine. The connection is closed with the run, which ends the running
-    attempts; with `detach` in the cluster's settings, an item of `interrupt` ends only the run, and
-    one that resumes it takes over.
+    gets `places` and `interrupt`. All landings stay on this machine, as do the plan and the review
+    of several hands, and the judge of attempts. The connection is closed with the run, which ends
+    the running attempts; with `detach` in the cluster's settings, an item of `interrupt` ends only
+    the run, and one that resumes it takes over.
 
     Errors: those of `start`; `ConfigError` if the cluster cannot be used or has no worker within a
     minute, `ClusterLost` when its scheduler is gone.
@@ -96,18 +98,18 @@ def hands_on_cluster(
     def begun(
         linked: _Linked, workers: Sequence[DaskWorker], interrupt: Observable[object] | None
     ) -> Flow[None]:
-        # The clone of the run, whose repository is the one of the tasks, has no remotes.
+        # The clone of a run with hands, whose repository is that of the tasks, has no remotes.
         remote = yield from remote_of(Git(cwd=top_of(runtime.cwd)), cluster.remote)
 
-        def places(services: Services, options: LoopRunOptions, count: int) -> Cluster:
-            refuse(options.approve)
-            runs[:] = [services.workspace.journal.stem]
+        def places(services: Services, options: LoopRunOptions, count: int, run: str) -> Cluster:
+            refuse(options.approve, but=("landing",))
+            runs[:] = [run]
             return linked.cluster(
                 services,
                 cwd=options.cwd,
                 slots=count,
                 remote=remote,
-                refs=refs_of_run(*runs),
+                refs=refs_of_run(run),
                 files=runtime.cwd,
             )
 
@@ -122,9 +124,11 @@ def hands_on_cluster(
     def started(*given: Any) -> Observable[LoopEvent]:
         return flow(partial(begun, *given))
 
-    # Plan and landing are approved on this machine.
-    refuse = partial(_refuse_waiting, "several hands on a cluster", but=("plan", "landing"))
-    check = partial(refuse, runtime.config.approve)
+    # Landings are approved on this machine, and so is the plan of several hands.
+    config, refuse = runtime.config, partial(_refuse_waiting, "a run on a cluster")
+    has_plans = config.hands == 1 and len(config.choices) > 1
+    asked = ("landing",) if has_plans else ("landing", "plan")
+    check = partial(refuse, config.approve, but=asked)
     return _on_cluster(runtime, cluster, check, started, interrupt)
 
 
@@ -161,7 +165,9 @@ class _Linked:
     def _needs(
         self, text_of: Callable[[Work], str], work: Work, offered: Offered
     ) -> Mapping[str, float]:
-        agents = roles_agents(self.runtime.config, self.runtime.agent_name or None)
+        config = self.runtime.config.of_attempt(work.choice)
+        is_usual = config is self.runtime.config
+        agents = roles_agents(config, (is_usual and self.runtime.agent_name) or None)
         settings = self.address.needs
         needed = item_needs(
             text_of(work), agents=agents, offered=offered, settings=settings, item=work.name

@@ -18,7 +18,7 @@ from cuggino_cli.follow.follower import follow
 from cuggino_cli.follow.output import OutputOptions, output_options
 from cuggino_cli.follow.views import View
 from cuggino_cli.help.manual import Sectioned, manual
-from cuggino_cli.options.clustering import cluster_of_hands, cluster_options
+from cuggino_cli.options.clustering import cluster_of_run, cluster_options
 from cuggino_cli.options.completing import agent_names
 from cuggino_cli.options.naming import one_line
 from cuggino_cli.options.project import (
@@ -135,12 +135,14 @@ def command(
         recording["record"] = from_project(recording["record"], folder)
     view = View(output=output, bell=config.rings, journaled=config.journal, focus=focus or "")
     run_id = resume or None
-    hands: Any = config.hands
+    at_once = max(config.hands, len(config.choices))
     if resume is not None:
         agent = resumed_agent(folder, run_id, given=agent or None)
-        hands = find_run(Workspace(folder).journal, run_id).started.options.get("hands", 1)
-    chosen = cluster_of_hands(
-        config, hands, folder=folder, cluster=cluster, detach=detach, insecure=insecure
+        started = find_run(Workspace(folder).journal, run_id).started
+        hands: Any = started.options.get("hands", 1)
+        at_once = max(hands, started.attempts)
+    chosen = cluster_of_run(
+        config, at_once, folder=folder, cluster=cluster, detach=detach, insecure=insecure
     )
     runtime = Runtime.live(
         cwd=folder, config=config, agent=agent, drafts=output.verbose, **recording
@@ -155,9 +157,9 @@ def command(
     def start(stop: Observable[object]) -> Observable[Any]:
         if chosen is None:
             return begin(interrupt=stop)
-        from cuggino.placement import hands_on_cluster
+        from cuggino.placement import run_on_cluster
 
-        return hands_on_cluster(runtime, chosen, begin, interrupt=stop)
+        return run_on_cluster(runtime, chosen, begin, interrupt=stop)
 
     return beside_page(lambda: follow(start, view, runtime), folder, serve=serve)
 

@@ -1,4 +1,4 @@
-"""The options of a watch, or of several hands, on a cluster."""
+"""The options of a watch, or of several hands or attempts, on a cluster."""
 
 from __future__ import annotations
 
@@ -78,21 +78,21 @@ def chosen_cluster(
     return found
 
 
-def cluster_of_hands(
-    config: Config, hands: int, *, cluster: str | None, **given: Any
+def cluster_of_run(
+    config: Config, at_once: int, *, cluster: str | None, **given: Any
 ) -> ClusterAddress | None:
-    """Return the cluster that does the tasks of a run, as `chosen_cluster`.
+    """Return the cluster of a run with so many hands or attempts, as `chosen_cluster`.
 
-    One that is configured has nothing to do for a single hand.
+    One that is configured has nothing to do for a single hand and attempt.
 
     Raises:
-        ConfigError: the options name one for a single hand; those of `chosen_cluster`.
+        ConfigError: the options name one nevertheless; those of `chosen_cluster`.
     """
-    if hands > 1:
+    if at_once > 1:
         return chosen_cluster(config, cluster=cluster, **given)
     if cluster not in (None, "none") or given["detach"] or given["insecure"]:
         raise ConfigError(
-            "a cluster does the tasks of several hands, and this run has one",
-            hint="pass --hands N with it; several attempts work on this machine",
+            "a cluster works for several hands or attempts, and this run has one",
+            hint="pass --hands N or --attempts N with it",
         )
     return None

@@ -1,4 +1,4 @@
-"""`cuggino watch`, and `run` with several hands, on a cluster: options and refusals."""
+"""`cuggino watch`, and `run` with several hands or attempts, on a cluster: options, refusals."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def test_refused(
     [
         ("--hands 2 --cluster tcp://10.0.0.5:8786", "is a remote address without TLS"),
         ("--hands 2 --detach", "--detach is for a cluster"),
-        ("--cluster tcp://127.0.0.1:1", "a cluster does the tasks of several hands, and this run"),
-        ("--attempts 2 --cluster local", "a cluster does the tasks of several hands, and this run"),
-        ("--detach", "a cluster does the tasks of several hands, and this run"),
+        ("--cluster tcp://127.0.0.1:1", "a cluster works for several hands or attempts, and this"),
+        ("--attempts 2 --cluster tcp://10.0.0.5:8786", "is a remote address without TLS"),
+        ("--detach", "a cluster works for several hands or attempts, and this"),
         ("--resume --cluster local", "there is no unfinished run"),
     ],
 )
@@ -79,14 +79,15 @@ def test_a_run_that_is_refused(
 def test_one_hand_passes_a_configured_cluster_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is for the watch and for several hands, which look for it."""
+    """It is for the watch and for several hands or attempts, which look for it."""
     monkeypatch.chdir(tmp_path)
     settings = {"cluster": "10.0.0.5", "commit": True, "checkCommand": "true"}
     (tmp_path / ".cuggino.json").write_text(json.dumps(settings))
     assert 2 == main(["run", "x"])
     assert "10.0.0.5" not in capsys.readouterr().err
-    assert 2 == main(["run", "x", "--hands", "2"])
-    assert "tcp://10.0.0.5:8786 is a remote address" in capsys.readouterr().err
+    for more in ("--hands", "--attempts"):
+        assert 2 == main(["run", "x", more, "2"])
+        assert "tcp://10.0.0.5:8786 is a remote address" in capsys.readouterr().err
 
 
 def test_approvals_are_refused(

@@ -160,7 +160,8 @@ class Place:
             finished: set[str | None] = set()
             approvals = 0
             for entry in journal.entries:
-                approvals += isinstance(entry.event, LoopApproved)
+                event = entry.event
+                approvals += isinstance(event, LoopApproved) and event.item is None
                 if isinstance(entry.event, StageFinished):
                     if entry.stage in finished:
                         yield f"stage {entry.stage} of {journal.run_id} finished twice"

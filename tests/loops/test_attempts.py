@@ -527,7 +527,7 @@ class InSlots(Attempts):
 class Elsewhere:
     """A placement on other machines, where nothing is ever placed."""
 
-    slots = 2
+    slots = 41
     news: Observable[Any] = never()
 
     def attach(self, _is_wanted: object) -> Observable[Sequence[Any]]:
@@ -654,16 +654,16 @@ class TestInSlots:
         kept = [f"refs/cuggino/attempts/1.md-attempt-{n}/1" for n in range(1, 5)]
         assert kept == [ref for ref in project.refs() if "attempts" in ref]
 
-    def test_on_a_cluster(self, tmp_path: Path) -> None:
-        """A placement elsewhere has no slots beside: it is refused, and an item is parked."""
+    def test_too_many_slots(self, tmp_path: Path) -> None:
+        """Attempts have slots after the fortieth: more is refused, and an item is parked."""
         project = InSlots(tmp_path, {"a": honest("10m"), "b": honest("14m")})
         story = project.watch("10m", placement=Elsewhere())
-        assert "require a watch on this machine" in str(story.error)
+        assert "require at most 40 slots" in str(story.error)
         project = InSlots(tmp_path / "item", {}, attempts=1)
         project.cousin.write(".cuggino/backlog/1.md", "---\nattempts: 2\n---\n# Say hello\n")
         (project.cousin.folder / ".cuggino/backlog/2.md").unlink()
         story = project.watch("10m", placement=Elsewhere())
-        assert "require a watch on this machine" in story.one(ev.WatchItemParked).reason
+        assert "require at most 40 slots" in story.one(ev.WatchItemParked).reason
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from reactivex import Observable, interval, never, operators as ops, timer
 from cuggino.errors import PlaceGone
 from cuggino.events import WatchEvent, WatchPlaced, WatchPlaceGone, WatchWorkers
 from cuggino.loops import Placed, Placement, Work
+from cuggino.stages.slots import Attempted
 from cuggino.storage.journal import list_journals, read_journal
 from tests.loops.slot_watching import SlotWatching
 from tests.loops.test_slots import short
@@ -50,6 +51,9 @@ class Fragile:
         if not losses:
             return never()
         return timer(losses.pop(0)).pipe(ops.map(lambda _: PlaceGone("it was killed")))
+
+    def keep(self, name: str, slot: int, *, base: str) -> Observable[Attempted]:
+        return self.inner.keep(name, slot, base=base)
 
 
 def fragile(losses: dict[str, list[float]]) -> tuple[Callable[[Placement], Fragile], list[Fragile]]:

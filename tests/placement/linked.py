@@ -15,7 +15,7 @@ from reactivex.subject import ReplaySubject, Subject
 import cuggino
 from cuggino import Config, Runtime, events as ev
 from cuggino.domain import item_name
-from cuggino.placement import Cluster, ClusterAddress, hands_on_cluster
+from cuggino.placement import Cluster, ClusterAddress, run_on_cluster
 from cuggino.placement.dask.values import AttemptLost, DaskWorker, Placed, PlaceGone
 from cuggino.placement.worker import work_in
 from cuggino.storage import Workspace
@@ -293,13 +293,13 @@ class ClusterProject:
         watch: Observable[ev.Event] = runtime.watch(placement=cluster)
         return watch.pipe(ops.take_while(lambda e: not isinstance(e, WAITS), inclusive=True))
 
-    def hands(self, *, resume: bool = False, detach: bool = False) -> Observable[ev.Event]:
-        """Return a run with two hands on the workers, or the run that resumes it."""
+    def run(self, *, resume: bool = False, detach: bool = False) -> Observable[ev.Event]:
+        """Return a run on the workers, or the run that resumes it."""
         runtime = self.runtime
         begin: Callable[..., Any] = runtime.resume if resume else runtime.run
         start = begin if resume else partial(begin, focus="Words")
         address = ClusterAddress(address="tcp://127.0.0.1:1", detach=detach)
-        return hands_on_cluster(runtime, address, start, interrupt=self.interrupt)
+        return run_on_cluster(runtime, address, start, interrupt=self.interrupt)
 
     def later(
         self, before: Callable[[ClusterProject], object] | None = None

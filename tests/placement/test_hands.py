@@ -23,9 +23,8 @@ TASKS = ("task-1.1", "task-1.2", "task-1.3")
 
 
 def plans(_: SpawnOptions) -> Sequence[Item]:
-    """Plan three tasks that can be done at the same time; the last one with several attempts."""
+    """Plan three tasks that can be done at the same time."""
     text = "# Plan\n" + "".join(f"\n## Task {n}: write {n}\n\nafter: none\n" for n in (1, 2, 3))
-    text += "attempts: 2\n"
     return [Write("$CUGGINO_PLAN_FILE", text), Say("<PLAN_COMPLETE>Planned.</PLAN_COMPLETE>")]
 
 
@@ -52,11 +51,8 @@ def is_done(words: ClusterProject, events: Sequence[ev.Event]) -> None:
 
 def test_tasks_on_workers(words: ClusterProject) -> None:
     """Each is done once by a worker, planned and reviewed here, and nothing is left behind."""
-    events = list(cuggino.iterate(words.hands()))
+    events = list(cuggino.iterate(words.run()))
     is_done(words, events)
-    (started,) = (event for event in events if isinstance(event, ev.HandsStarted))
-    (note,) = started.notes
-    assert note.startswith("task-1.3: `attempts: 2` is ignored")
     assert {name: ["implementing"] for name in TASKS} == {name: sessions(name) for name in TASKS}
     assert ["planning", "reviewing"] == sessions("")
     at_worker = {one.item for one in SESSIONS if one.cwd.is_relative_to(words.place / "workers")}
@@ -79,7 +75,7 @@ def test_a_lost_worker(words: ClusterProject) -> None:
         return [Write("lost.txt", "lost\n"), kill, Wait(60)]
 
     PLAYS["task-1.2", "implementing"] = [lose]
-    events = list(cuggino.iterate(words.hands()))
+    events = list(cuggino.iterate(words.run()))
     is_done(words, events)
     (gone,) = (event for event in events if isinstance(event, ev.WatchPlaceGone))
     assert ("task-1.2", "it was killed") == (gone.filename, gone.reason)
@@ -96,7 +92,7 @@ def ended_at(words: ClusterProject, is_end: Callable[[ev.Event], bool], *, detac
             words.interrupt.on_next("stop")
 
     with pytest.raises(Interrupted):
-        list(cuggino.iterate(words.hands(detach=detach).pipe(ops.do_action(look))))
+        list(cuggino.iterate(words.run(detach=detach).pipe(ops.do_action(look))))
     assert "1" == words.git.git("rev-list", "--count", "main").strip()
 
 
@@ -108,7 +104,7 @@ def test_a_resumed_run_pays_for_no_task_twice(words: ClusterProject, tag: str) -
     assert all(one.is_over for one in words.link.attempts)
     done = {one.item for one in words.link.attempts if '"WatchCandidate"' in "".join(one.said)}
     assert done
-    is_done(words, list(cuggino.iterate(words.hands(resume=True))))
+    is_done(words, list(cuggino.iterate(words.run(resume=True))))
     assert {name: ["implementing"] for name in done} == {name: sessions(name) for name in done}
 
 
@@ -116,7 +112,7 @@ def test_a_resumed_run_pays_for_no_task_twice(words: ClusterProject, tag: str) -
 def test_a_question(words: ClusterProject) -> None:
     """It waits for a person in the project, when the other tasks have landed in the clone."""
     PLAYS["task-1.1", "implementing"] = [lambda _: [Say("<SPEC_ISSUE>How?</SPEC_ISSUE>")]]
-    last = list(cuggino.iterate(words.hands()))[-1]
+    last = list(cuggino.iterate(words.run()))[-1]
     assert isinstance(last, ev.LoopSpecIssue)
     assert [last.filename] == words.workspace.spec_issue_names()
 
@@ -138,7 +134,7 @@ def test_commands(words: ClusterProject) -> None:
             case _:
                 pass
 
-    events = list(cuggino.iterate(words.hands().pipe(ops.do_action(look))))
+    events = list(cuggino.iterate(words.run().pipe(ops.do_action(look))))
     (left,) = (event for event in events if isinstance(event, ev.TaskLeft))
     assert "task-1.1" == left.filename
     assert ["task-1.1"] == words.link.cancelled[:1]
@@ -152,9 +148,9 @@ def test_commands(words: ClusterProject) -> None:
 def test_what_a_cluster_cannot_do(words: ClusterProject) -> None:
     """One sentence before anything begins: for a single hand, and for approvals of money."""
     words.config = words.config.model_copy(update={"approve": ["plan", "spend:20"]})
-    with pytest.raises(ConfigError, match="several hands on a cluster cannot wait for approvals"):
-        cuggino.run(words.hands())
+    with pytest.raises(ConfigError, match="a run on a cluster cannot wait for approvals"):
+        cuggino.run(words.run())
     words.config = words.config.model_copy(update={"approve": [], "hands": 1})
-    with pytest.raises(ConfigError, match="only several hands have places elsewhere"):
-        cuggino.run(words.hands())
+    with pytest.raises(ConfigError, match="only several hands or attempts have places"):
+        cuggino.run(words.run())
     assert [] == SESSIONS

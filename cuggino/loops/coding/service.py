@@ -6,6 +6,7 @@ Sources: requirements CUG-001 to CUG-063.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from reactivex import Observable
 
@@ -23,6 +24,9 @@ from cuggino.operators.supervision import Ledger
 from cuggino.stages import Services, check_prompts
 from cuggino.storage import JournalFile
 
+if TYPE_CHECKING:
+    from cuggino.loops.watch.placement import Placement
+
 
 class LoopService:
     """Runs the coding loop."""
@@ -39,6 +43,10 @@ class LoopService:
     def at(self, services: Services) -> LoopService:
         """Return the loop for the items of a slot, whose services these are."""
         return LoopService(services)
+
+    def attempts_in(self, placement: Placement) -> LoopService | None:
+        """Return the loop whose several attempts have these places; None if it has only one."""
+        return None
 
     def check(self) -> None:
         """Check the prompts of all roles (`check_prompts`)."""

@@ -42,5 +42,4 @@ class HandsService(LoopService):
             options = options.model_copy(update=one)  # an earlier version began it
         if options.hands == 1:
             return super().story(run, options)
-        loop = self.loop_of_tasks if self._places is here_of else None
-        return HandsRun(run, options, self._places, loop)
+        return HandsRun(run, options, self._places, self.loop_of_tasks)

@@ -40,7 +40,7 @@ from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.coding.service import LoopService
 from cuggino.loops.frame.commands import Commands
 from cuggino.loops.frame.run import Run
-from cuggino.loops.watch.here import Here
+from cuggino.loops.watch.led import with_attempts
 from cuggino.loops.watch.placement import Work, item_name, work_placed
 from cuggino.loops.watch.places import PlacesOf, gate_of
 from cuggino.loops.watch.pool import pool_of
@@ -111,15 +111,21 @@ class Tasks:
         self._run, self._commands = run, commands
         self._log_size = log_size
         self._options = options.model_copy(
-            update={"slot_folder": str(folder), "hands": 1, "review": None}
+            update={
+                "slot_folder": str(folder),
+                "hands": 1,
+                "review": None,
+                "approve": [it for it in options.approve if it not in ("plan", "landing")],
+            }
         )
         self._folder = folder
         workspace = run.services.workspace.with_journals(journal)
-        made = places(replace(run.services, workspace=workspace), self._options, hands)
+        services = replace(run.services, workspace=workspace)
+        self._places = places(services, self._options, hands, run.session.id)
         self._has_attempts = loop is not None
-        if loop is not None and isinstance(made, Here):
-            made = replace(made, attempt=partial(made.attempt, loop=loop.at(made.services)))
-        self._places = made
+        if loop is not None:
+            loop = loop.at(services)
+            self._places = with_attempts(self._places, loop, services, self._options)
         gate = gate_of(run.services, self._options)
         gate.baseline = baseline
         self._trunk = Trunk(gate, land_as="commit")
@@ -310,11 +316,7 @@ class Tasks:
         """Return the options of the task's run: several attempts, unless it was sent back."""
         name, task, whole = start.name, self._tasks[start.name], self._options
         text = self._text(name)
-        own = {
-            "item": self._item(name),
-            "task": text,
-            "approve": [it for it in whole.approve if it not in ("plan", "landing")],
-        }
+        own = {"item": self._item(name), "task": text}
         options = whole.model_copy(update={**own, "attempts": whole.attempts_at(task.attempts)})
         if start.returned is not None or len(options.choices) == 1 or not self._has_attempts:
             return options.model_copy(update=_SINGLE)

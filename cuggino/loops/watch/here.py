@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reactivex import Observable, just, never
 
@@ -12,7 +12,7 @@ from cuggino.events import WatchEvent
 from cuggino.loops.watch.attempt import Prepare, Publish, attempt, recorded_slots
 from cuggino.loops.watch.placement import Placed, Work
 from cuggino.stages import Services
-from cuggino.stages.slots import Slot
+from cuggino.stages.slots import Attempted, Slot, keep_attempt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +26,7 @@ class Here:
     publish: Publish
     attempt: Callable[..., Observable[WatchEvent]] = attempt
     """Works on an item in a slot, as `cuggino.loops.watch.attempt.attempt`."""
+    specs: str = ".specs"
 
     @property
     def slots(self) -> int:
@@ -45,8 +46,9 @@ class Here:
         """Run the attempt."""
         work = placed.work
         assert work is not None
-        slot = next(slot for slot in self.folders if slot.number == work.slot)
-        return self.attempt(self.services, work, slot, prepare=self.prepare, publish=self.publish)
+        services = replace(self.services, agent=work.agent or self.services.agent)
+        slot, publish = self._slot(work.slot), self.publish
+        return self.attempt(services, work, slot, prepare=self.prepare, publish=publish)
 
     def cancel(self, placed: Placed) -> None:
         """Do nothing: who disposes of the events has ended them."""
@@ -59,3 +61,10 @@ class Here:
     def gone(self, placed: Placed) -> Observable[PlaceGone]:
         """Emit nothing."""
         return never()
+
+    def keep(self, name: str, slot: int, *, base: str) -> Observable[Attempted]:
+        """Keep what is in the slot."""
+        return keep_attempt(self._slot(slot), name, base=base, specs=self.specs)
+
+    def _slot(self, number: int) -> Slot:
+        return next(slot for slot in self.folders if slot.number == number)

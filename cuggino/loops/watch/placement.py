@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from reactivex import Observable, operators as ops
 
+from cuggino.agents.base import LlmAgent
+from cuggino.config import AttemptChoice
 from cuggino.errors import PlaceGone
 from cuggino.events import WatchEvent, WatchPlaced, WatchPlaceGone
 from cuggino.loops.coding.options import LoopRunOptions
@@ -15,6 +17,7 @@ from cuggino.loops.frame.control import Control
 from cuggino.loops.watch.pool_state import Returned
 from cuggino.operators import Flow, ask, emit, flow, forward, interrupt_when
 from cuggino.operators.supervision import Ledger
+from cuggino.stages.slots import Attempted
 
 __all__ = ["Placed", "Placement", "Returned", "Work", "item_name", "work_placed"]
 
@@ -45,6 +48,10 @@ class Work:
     """Counts what all attempts spend."""
     control: Control | None = None
     """A person's commands for the item."""
+    choice: AttemptChoice = field(default_factory=AttemptChoice)
+    """What it differs in, as one of several attempts at the same work."""
+    agent: LlmAgent | None = None
+    """Its agent, where that is not the project's; another machine makes it by the `choice`."""
 
     @property
     def name(self) -> str:
@@ -98,6 +105,9 @@ class Placement(Protocol):
 
     def gone(self, placed: Placed) -> Observable[PlaceGone]:
         """Emit when the place of the attempt is gone; the work so far can be resumed elsewhere."""
+
+    def keep(self, name: str, slot: int, *, base: str) -> Observable[Attempted]:
+        """Keep the work of one of several attempts, which has lost, as `keep_attempt`."""
 
 
 def work_placed(placement: Placement, work: Work) -> Observable[WatchEvent]:

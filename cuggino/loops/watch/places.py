@@ -29,10 +29,10 @@ from cuggino.storage import Workspace
 
 Landing: TypeAlias = Callable[[Workspace, Gate], Proposing]
 """Makes a trunk that items reach through pull requests, after its gate."""
-PlacesOf: TypeAlias = Callable[[Services, LoopRunOptions, int], Placement]
-"""Makes so many places for the tasks of a run, in the project that the services and options are of.
+PlacesOf: TypeAlias = Callable[[Services, LoopRunOptions, int, str], Placement]
+"""Makes so many places for the tasks of a run, or for attempts at its work; the last is its id.
 
-The journals of the tasks are in a folder of their workspace that is named after the run.
+They are in the project that the services and options are of.
 """
 
 
@@ -91,13 +91,13 @@ def gate_of(services: Services, options: WatchRunOptions | LoopRunOptions) -> Ga
 
 
 def here_of(
-    services: Services, options: WatchRunOptions | LoopRunOptions, count: int, *, after: int = 0
+    services: Services, options: WatchRunOptions | LoopRunOptions, count: int, _run: str = ""
 ) -> Here:
-    """Return slots of a project on this machine, those `after` a number; nothing is created."""
-    slots = slots_of(options.cwd, options.slot_folder, after + count, views=views_of(options))
+    """Return so many slots of a project on this machine; nothing is created."""
     return Here(
         services=services,
-        folders=slots[after:],
+        folders=slots_of(options.cwd, options.slot_folder, count, views=views_of(options)),
         prepare=partial(prepare_slot, specs=options.specs_path),
         publish=publish_candidate,
+        specs=options.specs_path,
     )

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 
 from reactivex import Observable, operators as ops
 from reactivex.subject import Subject
@@ -21,8 +20,8 @@ from cuggino.loops.frame.journal import forget_old_runs
 from cuggino.loops.frame.resuming import latest_watch
 from cuggino.loops.frame.run import Run, Story
 from cuggino.loops.watch.full_disk import waits_for_room
-from cuggino.loops.watch.here import Here
 from cuggino.loops.watch.journal import WatchRecorder, conclude_runs, settled_run
+from cuggino.loops.watch.led import with_attempts
 from cuggino.loops.watch.options import WatchRunOptions
 from cuggino.loops.watch.placement import Placement
 from cuggino.loops.watch.places import Landing, places_of
@@ -143,9 +142,8 @@ class WatchService:
             places = self._places or places_of(
                 self.services, options, self._placement, self._landing
             )
-            if isinstance(here := places.placement, Here):
-                in_slots = replace(here, attempt=partial(here.attempt, loop=self.loop))
-                places = replace(places, placement=in_slots)
+            placement = with_attempts(places.placement, self.loop, self.services, options)
+            places = replace(places, placement=placement)
             return SlotWatch(run, options, places, left, claim=self._claim, looks=looks)
 
         watch: Observable[WatchEvent] = framed(

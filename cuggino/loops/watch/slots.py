@@ -50,7 +50,6 @@ from cuggino.loops.frame.commands import Commands
 from cuggino.loops.frame.control import Control
 from cuggino.loops.frame.run import Run, Story
 from cuggino.loops.watch.baseline import baseline_stage
-from cuggino.loops.watch.here import Here
 from cuggino.loops.watch.items import Claim, Items, Listing, ends_the_watch
 from cuggino.loops.watch.journal import SLOTS
 from cuggino.loops.watch.options import WatchRunOptions
@@ -85,9 +84,7 @@ from cuggino.stages.slots import Gate, candidate_ref
 
 MOST_SLOTS = 40
 """The slots of a watch whose items may have several attempts, in the slots after these."""
-NO_ATTEMPTS = (
-    f"several attempts at an item require a watch on this machine, with at most {MOST_SLOTS} slots"
-)
+NO_ATTEMPTS = f"several attempts at an item require at most {MOST_SLOTS} slots"
 _FOLLOW_AGAIN = 30.0
 """Seconds after which a delayed branch is moved again even if nothing has changed."""
 
@@ -177,14 +174,13 @@ class SlotWatch(Story):
     @property
     def _has_attempts(self) -> bool:
         """Return whether several attempts at an item have places beside the slots."""
-        placement = self._places.placement
-        return isinstance(placement, Here) and placement.slots <= MOST_SLOTS
+        return self._places.placement.slots <= MOST_SLOTS
 
     def run(self) -> Flow[None]:
         """Wait until something can begin, and work until nothing can; indefinitely."""
         control, items = self._run.control, self._items
         if len(self._options.choices) > 1 and not self._has_attempts:
-            raise ConfigError(NO_ATTEMPTS, hint='set "attempts" to 1')
+            raise ConfigError(NO_ATTEMPTS, hint=f'set "attempts" to 1, or --slots to {MOST_SLOTS}')
         yield from forward(self._places.trunk.open(), name="trunk")
         yield from self._restored()
         attached = self._places.placement.attach(items.backlog.is_there)

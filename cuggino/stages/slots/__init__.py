@@ -1,6 +1,6 @@
 """Slots: clones of the project where items are worked on, and what lands from them."""
 
-from cuggino.stages.slots.attempts import Attempted, keep_attempt
+from cuggino.stages.slots.attempts import Attempted, keep_attempt, keep_pushed
 from cuggino.stages.slots.candidates import publish_candidate
 from cuggino.stages.slots.checking import Gate, Red, branch_names, clean_check_stage
 from cuggino.stages.slots.copying import included_files, missing_ignored
@@ -70,6 +70,7 @@ __all__ = [
     "included_files",
     "item_of",
     "keep_attempt",
+    "keep_pushed",
     "kept_ref",
     "known_refs",
     "list_slots",
