@@ -17,7 +17,7 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import NoReturn
 
 import click
@@ -38,7 +38,7 @@ _REFUSED = 2
 _LIMITS = (12, 13)
 """Exit codes of a usage limit and a spent budget."""
 _COLLECTED = 10_000
-"""Objects between collections of garbage, of which imports and events leave little."""
+"""Objects between collections of garbage, of which events leave little."""
 _ANYWHERE = (["-h"], ["--help"], ["-v"], ["--version"])
 """Arguments that work on Windows too, because they import nothing else."""
 
@@ -72,8 +72,7 @@ class LazyGroup(click.Group):
         name = ALIASES.get(cmd_name, cmd_name)
         if name not in COMMANDS:
             return None
-        module = importlib.import_module(module_of(name))
-        command: click.Command = module.command
+        command: click.Command = _imported(module_of(name)).command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -100,6 +99,18 @@ class LazyGroup(click.Group):
                 raise
             message = f"{error.message} Did you mean '{near[0]}'?"
             raise click.UsageError(message, ctx) from error
+
+
+def _imported(name: str) -> ModuleType:
+    """Import a module; no garbage is searched for in what that loads, neither then nor later."""
+    if name not in sys.modules:
+        gc.disable()
+        try:
+            importlib.import_module(name)
+        finally:
+            gc.freeze()
+            gc.enable()
+    return sys.modules[name]
 
 
 _COLUMNS = max(map(len, COMMANDS))
