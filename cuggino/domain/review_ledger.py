@@ -412,7 +412,7 @@ def _dice(a: frozenset[str], b: frozenset[str]) -> float:
 
 def _stems(text: str) -> Iterator[str]:
     """Return the stems of the meaningful words; single characters for scripts without spaces."""
-    for word in (_ASCII_WORD if text.isascii() else _WORD).findall(text.lower()):
+    for word in re.findall(_ASCII_WORD if text.isascii() else _WORD, text.lower()):
         if word.isdigit() or word in _LITTLE:
             continue
         stem = re.sub(r"(?:ing|ed|es|s)$", "", word) if len(word) > 4 else word
@@ -426,8 +426,8 @@ _COUNT = re.compile(r"(?<!line )(?<!lines )(?<![\w.:/#@-])\d{1,9}(?![\w:-]|/\D|\
 _FAILURE = re.compile(
     r"\b(?:block(?:s|ed|ers?|ing)?|fail(?:s|ed|ing|ures?)?|broken)\b", re.IGNORECASE
 )
-_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u30ff\u3400-\u9fff]+")
-_ASCII_WORD = re.compile(r"[^\W_]+")  # compiled in a hundredth of the time
+_WORD = r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u30ff\u3400-\u9fff]+"
+_ASCII_WORD = r"[^\W_]+"  # compiled in a hundredth of the time
 _LITTLE = frozenset(
     re.findall(
         r"\w+",
