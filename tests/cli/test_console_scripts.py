@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import importlib
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
 from cuggino_cli import console_scripts, main
@@ -106,3 +109,23 @@ def test_an_ignored_signal() -> None:
     console_scripts._handle_signals()
     assert signal.SIG_IGN == signal.getsignal(signal.SIGINT)
     assert console_scripts._leave == signal.getsignal(signal.SIGTERM)
+
+
+def test_no_garbage_is_searched_for_while_a_command_is_imported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is again once the command has been imported, or could not be."""
+    searched: list[bool] = []
+
+    def gone(name: str) -> None:
+        searched.append(gc.isenabled())
+        raise ModuleNotFoundError(name=name)
+
+    monkeypatch.delitem(sys.modules, "cuggino_cli.commands.skip", raising=False)
+    monkeypatch.setattr(importlib, "import_module", gone)
+    with pytest.raises(ModuleNotFoundError):
+        main.cli.get_command(click.Context(main.cli), "skip")
+    assert [False, True] == [*searched, gc.isenabled()]
+    monkeypatch.undo()
+    assert main.cli.get_command(click.Context(main.cli), "skip") is not None
+    assert gc.isenabled()
