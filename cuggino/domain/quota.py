@@ -47,7 +47,7 @@ _IS = r"(?:(?:has|have)\sbeen\s|was\s|were\s|is\s|are\s)?"
 _MET = re.compile(
     # You've hit your (5-hour) limit; you have reached the weekly Opus limit
     rf"\b(?:hit|reached|exceeded|exhausted|used\sup)\s(?:your|the|my|our|an?|its)\s{_WHAT}"
-    r"(?:limits?|quota|allowance|capacity)\b"
+    r"(?:limits?|quota|allowance|capacity|(?:free|included)\susage)\b"
     # You've reached your weekly rate limit
     r"|\b(?:hit|reached|exceeded|exhausted)\s(?:your|the|my|our|its)\s(?:[\w.'-]{1,20}\s){0,2}?"
     rf"(?:weekly|daily|monthly|session|{_HOURS})\srate\slimits?\b"
@@ -55,10 +55,11 @@ _MET = re.compile(
     rf"|\bused\s(?:100\s?%\sof|all(?:\sof)?)\s(?:your|the|my|our|its)\s{_WHAT}"
     r"(?:limits?|quota|allowance|capacity|requests|messages|usage)\b"
     # You have no quota; free usage exceeded
-    r"|\b(?:have|has)\sno\s(?:\w{1,20}\s){0,2}?quota\b|\bfree\susage\s(?:is\s|was\s)?exceeded\b"
+    r"|\b(?:have|has)\sno\s(?:\w{1,20}\s){0,2}?quota\b"
+    rf"|\bfree\susage\s{_IS}(?:exceeded|exhausted|used\sup)\b"
     # Session limit reached; 5-hour limit has been reached; quota exceeded
     rf"|\b(?:usage|session|(?:bi-?)?weekly|daily|monthly|hourly|{_HOURS}|request|opus|sonnet|haiku|"
-    r"claude(?:\s(?:ai|code))?|subscription|plan|message|spend(?:ing)?)\slimit\s"
+    r"free(?:\stier)?|claude(?:\s(?:ai|code))?|subscription|plan|message|spend(?:ing)?)\slimit\s"
     rf"{_IS}(?:reached|hit|exceeded|met|exhausted)\b"
     r"|(?:^|[.:·∙•]\s)limit\sreached\b"
     rf"|\b(?:quota|allowance)\s{_IS}(?:reached|exceeded|exhausted|used\sup)\b"
