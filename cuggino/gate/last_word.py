@@ -218,8 +218,9 @@ def is_draft(before: str) -> bool:
 _NO_FINDINGS = re.compile(
     r"(?:(?:(?:there (?:are|is|were) |i (?:have|found) )?(?:no|none|nothing|zero|0|without)"
     r"(?: (?:\w+ )?(?:issues?|bugs|problems?|defects|errors|findings?|todos|failures|blockers?"
-    r"|comments?|remarks?|changes?|objections?|concerns?|found|to \w+|missing|left|wrong|more|needed)\b.{0,100})?"
-    r"|n/?a|(?:all|everything)(?: (?:is|are|looks?))? (?:good|fine|well|ok(?:ay)?|met|done)\b.{0,100}"
+    r"|comments?|remarks?|changes?|objections?|concerns?|found|to \w+|missing|left|wrong"
+    r"|more|needed)\b.{0,100})?|n/?a"
+    r"|(?:all|everything)(?: (?:is|are|looks?))? (?:good|fine|well|ok(?:ay)?|met|done)\b.{0,100}"
     r"|(?:lgtm|looks (?:good|fine)|approved?|ok(?:ay)?)\b.{0,100}"
     r"|(?:the |all )?(?:work|project|code|implementation|specifications?"
     rf"|{_PARTS})\b.{{0,60}}(?:match(?:es)?|meets?|satisf\w+|conforms?|compl\w+|met|pass)\b"
