@@ -121,7 +121,7 @@ _AT = re.compile(r"\b(?:at|à|às|um|om|las|alle|ore|o|в|kl)\b[^\w]*$", re.IGNO
 """The end of a gap before a duration, and before a time of day."""
 _CLOCK = re.compile(r"(\d{1,3}):([0-5]\d)(?::([0-5]\d))?(?![\d:]|\s*[ap]\.?m\b)", re.IGNORECASE)
 _GAP = re.compile(
-    r"(?:[\s\"'`:=,*_~·∙•–—]|-(?!\d)|\bPT(?=\d)|\b(?:at|on|in|of|by|after|within|about|around|approximately|"
+    r"(?:[\s\"'`:=,*_~·∙•–—]|-(?!\d)|\bP(?:T(?=\d)|(?=\d{1,3}[DW]))|\b(?:at|on|in|of|by|after|within|about|around|approximately|"
     r"again|back|your|the|limits?|quota|usage|is|will|be|time|date|this|next|coming|daily|every\sday"
     # 9 oct. 2026 à 15:04; 9. Oktober um 15:04; 9 окт. 2026 г., 15:04
     r"|le|el|il|am|den|à|as|às|las|a\slas|alle|ore|om|o|um|в|kl|г)\b|(?<=\bkl|.\bг)\.)*",
@@ -184,7 +184,7 @@ _NUMBERS = {
 }
 _WORDS = "|".join(_NUMBERS).replace(" ", r"\s+")
 _UNIT = re.compile(
-    r"[\s,]*(?:and\s+)?"
+    r"[\s,]*(?:and\s+|T(?=\d))?"
     rf"(?P<number>\d{{1,9}}(?:\.\d{{1,6}})?|(?:{_WORDS})\b)"
     r"(?P<more>\s+and\s+a\s+half\b)?\s*"
     r"(?P<unit>ms|milliseconds?"
