@@ -89,7 +89,8 @@ _RemoteBranch: TypeAlias = Annotated[
 ]
 _Folder: TypeAlias = Annotated[str, matching(r"[^\0]*[^\0\s][^\0]*", "must name a folder")]
 _Command: TypeAlias = Annotated[
-    str | None, AfterValidator(lambda text: (text or "").strip() or None)
+    Annotated[str, matching(r"[^\0]*", "must not contain NUL")] | None,
+    AfterValidator(lambda text: (text or "").strip() or None),
 ]
 """A shell command; blank means none."""
 _Every: TypeAlias = Annotated[str, AfterValidator(_checked(parse_every))]

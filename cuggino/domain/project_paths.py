@@ -11,9 +11,13 @@ from typing import Literal, NamedTuple, TypeAlias
 PathState: TypeAlias = Mapping[str, str]
 """Paths, relative to the project, with a digest of their content each."""
 
-_TEST_FOLDERS = frozenset({"__tests__", "e2e", "spec", "test", "tests"})
+_TEST_FOLDERS = frozenset(
+    {"__fixtures__", "__snapshots__", "__tests__", "e2e", "fixtures", "spec", "test", "testdata"}
+    | {"tests"}
+)
 _TEST_FILE = re.compile(
-    r"(test_.+|.+_test|.+[.-](test|spec)|.+_spec|.*[a-z0-9]Tests?|conftest)\.\w+$"
+    r"(tests?|test_.+|.+_tests?|.+[.-](cy|e2e|tests?|spec)|.+_spec|.*[a-z0-9](Spec|Tests?)"
+    r"|Test[A-Z]\w*|conftest)\.\w+$|.+\.(bats|feature|snap|t)$"
 )
 _CACHES = (
     *("__pycache__", "*.py[co]", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"),

@@ -47,7 +47,7 @@ _IS = r"(?:(?:has|have)\sbeen\s|was\s|were\s|is\s|are\s)?"
 _MET = re.compile(
     # You've hit your (5-hour) limit; you have reached the weekly Opus limit
     rf"\b(?:hit|reached|exceeded|exhausted|used\sup)\s(?:your|the|my|our|an?|its)\s{_WHAT}"
-    r"(?:limits?|quota|allowance|capacity)\b"
+    r"(?:limits?|quota|allowance|capacity|(?:free|included)\susage)\b"
     # You've reached your weekly rate limit
     r"|\b(?:hit|reached|exceeded|exhausted)\s(?:your|the|my|our|its)\s(?:[\w.'-]{1,20}\s){0,2}?"
     rf"(?:weekly|daily|monthly|session|{_HOURS})\srate\slimits?\b"
@@ -55,10 +55,11 @@ _MET = re.compile(
     rf"|\bused\s(?:100\s?%\sof|all(?:\sof)?)\s(?:your|the|my|our|its)\s{_WHAT}"
     r"(?:limits?|quota|allowance|capacity|requests|messages|usage)\b"
     # You have no quota; free usage exceeded
-    r"|\b(?:have|has)\sno\s(?:\w{1,20}\s){0,2}?quota\b|\bfree\susage\s(?:is\s|was\s)?exceeded\b"
+    r"|\b(?:have|has)\sno\s(?:\w{1,20}\s){0,2}?quota\b"
+    rf"|\bfree\susage\s{_IS}(?:exceeded|exhausted|used\sup)\b"
     # Session limit reached; 5-hour limit has been reached; quota exceeded
     rf"|\b(?:usage|session|(?:bi-?)?weekly|daily|monthly|hourly|{_HOURS}|request|opus|sonnet|haiku|"
-    r"claude(?:\s(?:ai|code))?|subscription|plan|message|spend(?:ing)?)\slimit\s"
+    r"free(?:\stier)?|claude(?:\s(?:ai|code))?|subscription|plan|message|spend(?:ing)?)\slimit\s"
     rf"{_IS}(?:reached|hit|exceeded|met|exhausted)\b"
     r"|(?:^|[.:·∙•]\s)limit\sreached\b"
     rf"|\b(?:quota|allowance)\s{_IS}(?:reached|exceeded|exhausted|used\sup)\b"
@@ -120,7 +121,7 @@ _AT = re.compile(r"\b(?:at|à|às|um|om|las|alle|ore|o|в|kl)\b[^\w]*$", re.IGNO
 """The end of a gap before a duration, and before a time of day."""
 _CLOCK = re.compile(r"(\d{1,3}):([0-5]\d)(?::([0-5]\d))?(?![\d:]|\s*[ap]\.?m\b)", re.IGNORECASE)
 _GAP = re.compile(
-    r"(?:[\s\"'`:=,*_~·∙•–—]|-(?!\d)|\bPT(?=\d)|\b(?:at|on|in|of|by|after|within|about|around|approximately|"
+    r"(?:[\s\"'`:=,*_~·∙•–—]|-(?!\d)|\bP(?:T(?=\d)|(?=\d{1,3}[DW]))|\b(?:at|on|in|of|by|after|within|about|around|approximately|"
     r"again|back|your|the|limits?|quota|usage|is|will|be|time|date|this|next|coming|daily|every\sday"
     # 9 oct. 2026 à 15:04; 9. Oktober um 15:04; 9 окт. 2026 г., 15:04
     r"|le|el|il|am|den|à|as|às|las|a\slas|alle|ore|om|o|um|в|kl|г)\b|(?<=\bkl|.\bг)\.)*",
@@ -183,11 +184,12 @@ _NUMBERS = {
 }
 _WORDS = "|".join(_NUMBERS).replace(" ", r"\s+")
 _UNIT = re.compile(
-    r"[\s,]*(?:and\s+)?"
+    r"[\s,]*(?:and\s+|T(?=\d))?"
     rf"(?P<number>\d{{1,9}}(?:\.\d{{1,6}})?|(?:{_WORDS})\b)"
     r"(?P<more>\s+and\s+a\s+half\b)?\s*"
     r"(?P<unit>ms|milliseconds?"
-    r"|s(?:ec(?:ond)?s?)?|m(?:in(?:ute)?s?)?|h(?:(?:ou)?rs?)?|d(?:ays?)?|w(?:(?:ee)?ks?)?)(?![a-z])"
+    r"|s(?:ec(?:ond)?s?)?|m(?:in(?:ute)?s?)?|h(?:(?:ou)?rs?)?|d(?:ays?)?|w(?:(?:ee)?ks?)?)"
+    r"(?!(?!T\d)[a-z])"
     r"(?P<half>\s+and\s+a\s+half\b)?",
     re.IGNORECASE,
 )

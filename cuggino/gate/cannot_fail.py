@@ -54,6 +54,9 @@ _RUNNERS = _set(
 )
 """Programs that run the checks of projects."""
 
+_EXITS_WELL = re.compile(r"\bexit 0\W*\s(?:EXIT|0)\b")
+"""The end of `trap 'exit 0' EXIT`."""
+
 _Why: TypeAlias = str | None
 """Why the exit code is always 0; None if it may be another one."""
 
@@ -98,6 +101,8 @@ def _text(command: str, shell: _Shell) -> _Why:
 def _script(script: Script, shell: _Shell) -> _Why:
     why: _Why = "it runs nothing"
     for statement in script:
+        if _name(statement.node) == "trap" and _EXITS_WELL.search(statement.text):
+            return f"`{statement.text}` replaces its exit code"
         if any(map(_fails_the_shell, _commands(statement))):
             return None
         shell = _after(statement, shell)
@@ -209,6 +214,8 @@ def _command(node: Command, shell: _Shell) -> _Why:
         return _statement(shell.functions[name], shell._replace(functions=functions))
     if name in _SHELLS:
         return _nested(words[1:], shell)
+    if name == "eval":
+        return _text(" ".join(arguments), shell) if _is_plain(words[1:]) else None
     if name in _ALWAYS_SUCCEED or _is_certain(name, arguments):
         return always
     if "--exit-zero" in arguments or (name == "make" and any(map(_ignores_errors, arguments))):
@@ -312,13 +319,21 @@ def _fails_the_shell(command: Command) -> bool:
         case "." | "source":
             return not re.search(r"(?:^|/)activate$|\.env$|/\.profile$", "".join(arguments[:1]))
         case "eval":
-            return True
+            return not _is_plain(command.words[1:])
         case "trap":
             return "ERR" in arguments or any("exit" in word for word in arguments)
         case "kill":
             return any(word.text in ("$$", '"$$"') for word in command.words)
         case _:
             return False
+
+
+def _is_plain(words: Sequence[Word]) -> bool:
+    """Return whether the text of an `eval` is written out, and cannot end the shell."""
+    texts = [word.value for word in words]
+    return all(texts) and not re.search(
+        r"\b(?:exec|exit|return|set|trap)\b", " ".join(map(str, texts))
+    )
 
 
 def _commands(statement: Statement) -> Iterator[Command]:

@@ -14,7 +14,8 @@ from pathlib import PurePosixPath
 from cuggino.domain import is_test_file
 
 _ENDINGS = """
-bash bat bazel bzl cfg cmake conf env gradle ini kdl ksh mak mk nix properties ps1 sh toml zsh
+awk bash bat bazel bzl cfg cmake conf env gradle inc ini jq kdl ksh mak mk nix properties ps1 sh
+toml zsh
 """
 _SETTINGS = frozenset(_ENDINGS.split())
 """Endings of scripts and settings."""
@@ -28,15 +29,20 @@ _IN_THEIR_PLACE = re.compile(
     r"^\.|^(?:conftest|noxfile|sitecustomize|usercustomize)\.py$|^(?:setup|tox)\.cfg$"
     r"|^(?:bunfig|clippy|pyproject|pytest|ruff|rustfmt)\.toml$|^(?:mypy|pytest|tox)\.ini$"
     r"|^(?:biome|deno|pyrightconfig)\.jsonc?$|^pylintrc$|\.config\.\w+$|^(?:GNU)?makefile$"
+    # often included where they exist: local.mk, settings_local.py
+    r"|\.(?:inc|mak|mk)$|(?:^|[._-])local(?:[._-]|$)"
 )
 """Names of files that change how programs check as soon as they exist."""
 _BY_NAME = re.compile(
-    r"(?:^|[._-])(?:check|checks|ci|lint|qa|selftest|spec|test|tests|verify)(?:[._-]|$)"
+    r"(?:^|[._-])(?:checks?|ci|expected|golden|harness|lint|qa|selftest|spec|tests?|verify)"
+    r"(?:[._-]|$)"
     r"|\.config\.\w+$|^(?:gulpfile|gruntfile|jakefile)\.|^(?:conftest|noxfile|setup)\.py$"
     r"|^(?:composer|deno|package|project|tsconfig.*|turbo|nx)\.json$|^(?:build|phpunit|pom)\.xml"
     r"|^(?:docker-)?compose.*\.ya?ml$|^taskfile\.ya?ml$|^rakefile|file$",
     re.IGNORECASE,
 )
+_FOLDERS = frozenset({".ci", "check", "checks", "ci", "expected", "golden", "qa"})
+"""Folders of what checks and of what they read."""
 _NOT_EXECUTABLE = 126
 """The exit code of a shell that may not execute a file."""
 _NOTHING_RAN = re.compile(
@@ -91,6 +97,7 @@ def _decides(path: str, patterns: Sequence[str]) -> bool:
         or ending == ""
         or _BY_NAME.search(name) is not None
         or PurePosixPath(path).parts[0].removesuffix(".py") in _PROGRAMS
+        or not _FOLDERS.isdisjoint(PurePosixPath(path).parts[:-1])
         or any(_matches(path, pattern) for pattern in patterns)
     )
 

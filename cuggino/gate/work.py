@@ -30,7 +30,7 @@ from cuggino.git import (
 )
 from cuggino.operators import Flow, emit, flow, forward
 from cuggino.processes import process_lines
-from cuggino.sandbox import Views, home_of, named_paths, without_logins
+from cuggino.sandbox import Views, home_of, named_paths, without_logins, without_repository
 
 Shell: TypeAlias = Callable[[str, Path], Observable[bytes]]
 """Runs a command line in a folder, and emits the lines of its output."""
@@ -293,7 +293,7 @@ class GitWork:
                 # What was put back is newer than all that was built from what it replaces; bytecode
                 # would be taken for that of a file of the same size and second.
                 own = {"PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
-                whole = without_logins({**os.environ, **env, **own}, ())
+                whole = without_logins({**without_repository(os.environ), **env, **own}, ())
                 yield from forward(_in(argv, root, whole, view))
 
         return lambda command, cwd: flow(lambda: run(command, cwd.resolve()))

@@ -15,7 +15,13 @@ from cuggino.errors import ProcessError, ProcessFailed
 from cuggino.git.messages import command_of, failed
 from cuggino.operators import Flow, ask, interrupt_when, pause
 from cuggino.processes import Said, process_lines, process_output, run_bounded
-from cuggino.sandbox import Enclosure, Views, holds_commands, outside_environment
+from cuggino.sandbox import (
+    OTHER_REPOSITORY,
+    Enclosure,
+    Views,
+    holds_commands,
+    outside_environment,
+)
 
 LIMIT_S = 600.0
 """Seconds that a command may take: one that runs hooks or filters, or reaches a remote."""
@@ -44,18 +50,7 @@ _QUIET = {
 """No editor, no password prompt, English output, as git runs unattended; and a repository is found
 although a view mounts its parts."""
 
-_ELSEWHERE = (
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_PREFIX",
-    "GIT_COMMON_DIR",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_NAMESPACE",
-    "GPG_TTY",
-)
-"""Settings of another git, such as the one whose hook or alias started this program."""
+_ELSEWHERE = (*OTHER_REPOSITORY, "GPG_TTY")
 
 _EVERY = {
     "core.fsmonitor": "false",

@@ -9,7 +9,14 @@ from cuggino.sandbox.boundary import NO_BOUNDARY, Boundary, Engine, probe
 from cuggino.sandbox.enclosure import Enclosure
 from cuggino.sandbox.git_config import settings_in
 from cuggino.sandbox.home import home_of, named_paths
-from cuggino.sandbox.logins import LOGIN_VARIABLES, login_files, withhold, without_logins
+from cuggino.sandbox.logins import (
+    LOGIN_VARIABLES,
+    OTHER_REPOSITORY,
+    login_files,
+    withhold,
+    without_logins,
+    without_repository,
+)
 from cuggino.sandbox.privileges import drop_privileges, privileged_files
 from cuggino.sandbox.protected import Protected, protected_for
 from cuggino.sandbox.repository import git_folders, top_of
@@ -30,6 +37,7 @@ from cuggino.sandbox.views import Views, holds_commands, views_of
 __all__ = [
     "LOGIN_VARIABLES",
     "NO_BOUNDARY",
+    "OTHER_REPOSITORY",
     "ROWS",
     "SNAPSHOTS",
     "Boundary",
@@ -59,6 +67,7 @@ __all__ = [
     "views_of",
     "withhold",
     "without_logins",
+    "without_repository",
     "writes_files",
     "writes_project",
 ]

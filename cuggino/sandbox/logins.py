@@ -144,6 +144,18 @@ def login_files(env: Mapping[str, str], home: Path | None) -> Iterator[Path]:
     yield from named_paths(sorted(_withheld_files), home)
 
 
+OTHER_REPOSITORY = (
+    *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR"),
+    *("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE"),
+)
+"""Variables of another git, such as the one whose hook or alias started this program."""
+
+
+def without_repository(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment in which git finds the repository of its own folder."""
+    return {name: value for name, value in env.items() if name not in OTHER_REPOSITORY}
+
+
 def without_logins(env: Mapping[str, str], show: Iterable[str] = ()) -> dict[str, str]:
     """Return the environment without logins, except those with a file in `show`.
 

@@ -16,7 +16,7 @@ from cuggino.events import CheckCommandOutput, SetupCommandOutput
 from cuggino.files import storing
 from cuggino.operators import Flow, ask, emit, flow, interrupt_when
 from cuggino.processes import KeptProcesses, process_lines
-from cuggino.sandbox import Enclosure, Views, without_logins
+from cuggino.sandbox import Enclosure, Views, without_logins, without_repository
 
 Shell = Callable[[str, Path], Observable[bytes]]
 """Runs a command line in a folder; emits its output, one or more whole lines at a time with their
@@ -50,7 +50,7 @@ def _run(command: str, cwd: Path, env: Mapping[str, str], show: Sequence[str]) -
         return process_lines(
             ["/bin/sh", "-c", command],
             cwd=cwd,
-            env=without_logins({**os.environ, **env}, show),
+            env=without_logins({**without_repository(os.environ), **env}, show),
             merge_stderr=True,
             keep_ends=True,
         )
@@ -79,7 +79,7 @@ def enclosed_shell(views: Views, env: Mapping[str, str] = _NOTHING) -> Shell:
             return process_lines(
                 ["/bin/sh", "-c", command],
                 cwd=cwd,
-                env={**os.environ, **env} if env else None,
+                env={**without_repository(os.environ), **env},
                 merge_stderr=True,
                 keep_ends=True,
                 enclosure=views.of_commands(cwd),
@@ -102,7 +102,7 @@ def command_lines(
         return process_lines(
             ["/bin/sh", "-c", command],
             cwd=cwd,
-            env=without_logins(os.environ, show),
+            env=without_logins(without_repository(os.environ), show),
             enclosure=_enclosure(views, cwd),
             max_line=_LONGEST_LINE,
         )
@@ -128,7 +128,7 @@ def shell_input(
         return process_lines(
             ["/bin/sh", "-c", command],
             cwd=cwd,
-            env=without_logins({**os.environ, **env}, show),
+            env=without_logins({**without_repository(os.environ), **env}, show),
             stdin=stdin,
             merge_stderr=True,
             keep_ends=True,

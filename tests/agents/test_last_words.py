@@ -43,6 +43,14 @@ def test_a_reason_on_either_pipe(kind: Reader) -> None:
     assert f"a warning\n{said}" in both.message
 
 
+@pytest.mark.parametrize("kind", READERS)
+def test_braces_around_a_reason(kind: Reader) -> None:
+    """Only the beginning of an object is taken for JSON."""
+    error = error_of(kind, "{this host is not enrolled}", "{", '{"a": 1}')
+    assert isinstance(error, AgentFailed)
+    assert error.message.endswith(": {this host is not enrolled}")
+
+
 def test_a_usage_limit_on_the_output() -> None:
     """Claude Code prints its limit as plain text, with the time of the reset."""
     error = error_of(ClaudeSession, LIMIT)

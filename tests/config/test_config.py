@@ -180,6 +180,7 @@ def test_an_invalid_value_is_reported_with_its_key(tmp_path: Path, key: str, val
         ('{"gate": "\\ud800"}', '"gate" is "\ud800": must be text without half a surrogate pair'),
         ('{"budget": 1' + "0" * 306 + "}", ""),
         ('{"budget": -1}', '"budget" is -1: must be greater than 0'),
+        ('{"checkCommand": "a\\u0000b"}', ": must not contain NUL"),
         ('{"quotaReserve": 1}', '"quotaReserve" is 1: must be less than 1'),
         ('{"quotaReserve": -0.1}', '"quotaReserve" is -0.1: must be at least 0'),
         ('{"overage": "ask"}', '"overage" is "ask": must be "pay" or "stop"'),
@@ -309,6 +310,7 @@ class TestSaving:
 
     texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
     shown = texts.filter(str.strip)
+    commands = shown.filter(lambda text: "\0" not in text)
     seconds = st.floats(0.001, 1e6)
 
     @settings(
@@ -321,8 +323,8 @@ class TestSaving:
             specs_path=shown,
             max_iterations=st.integers(1, 10**9),
             max_tasks_per_plan=st.integers(1, 10**9),
-            setup_command=st.none() | texts,
-            check_command=shown,
+            setup_command=st.none() | commands,
+            check_command=commands,
             setup_strict=st.booleans(),
             command_timeout=st.none() | seconds,
             gate=st.sampled_from(["context", "block", "clean"]),

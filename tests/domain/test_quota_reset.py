@@ -103,6 +103,7 @@ class TestParseReset:
             ("resets in a couple of hours", "11-21 14:00:00"),
             ("try again in twelve hours", "11-22 00:00:00"),
             ("resets in 1h30", "11-21 13:30:00"),
+            ("resets in P1DT2H", "11-22 14:00:00"),
             ("try again in 12m", "11-21 12:12:00"),
             ("try again in 4 days, 3 hours and 9 minutes.", "11-25 15:09:00"),
             ("Your quota will reset after 2h5m7s.", "11-21 14:05:07"),

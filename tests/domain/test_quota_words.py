@@ -40,6 +40,8 @@ GAPS = (
         *(f"quota {verb} exceeded" for verb in ("has been", "have been", "was", "is")),
         *(f"out of {what}usage" for what in ("", "extra ", "your ", "included ")),
         "out of quota",
+        *("free usage exceeded", "free usage has been used up", "used up your free usage"),
+        *("free limit reached", "free tier limit reached"),
         *("usage_limit_reached", "usage_limit_exceeded", "quota_exceeded"),
         *("insufficient_quota", "exceeded_quota"),
         *(f"sorry{mark} limit reached" for mark in ".:·∙•"),

@@ -12,11 +12,13 @@ CHANGED = (
     *("package.json", ".npmrc", ".env", ".gitattributes", "pyproject.toml", "setup.py"),
     *("jest.config.ts", ".eslintrc.js", "gulpfile.js", "tools/verify_all.py", "ci-check.js"),
     *("pytest.py", "pytest/__main__.py", "pkg/noxfile.py", "pom.xml"),
+    *("scripts/common.inc", "ci/rules.json", "t/a.t", "expected.txt", "pkg/testdata/a.json"),
 )
 ADDED = (
     *("tests/test_a.py", "tests/conftest.py", "setup.cfg", "pytest.toml", ".pytest.ini"),
     *("pytest.py", "unittest/case.py", "sitecustomize.py", "tools/make", "GNUmakefile", ".npmrc"),
     *("vitest.config.ts", "pyproject.toml", "mypy.ini", "src/ruff.toml", "biome.json", "pylintrc"),
+    *("local.mk", "scripts/local.sh", "settings_local.py"),
 )
 WORK = (
     *("src/app.py", "app.js", "pkg/m.go", "lib/latest.rs", "a.sql", "src/pytest_helper.py"),

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 import cuggino
+from cuggino.agents import SpawnOptions
 from cuggino.events import CheckCommandOutput
 from cuggino.processes import KeptProcesses
-from cuggino.sandbox import LOGIN_VARIABLES, probe, role_view, without_logins
+from cuggino.sandbox import LOGIN_VARIABLES, OTHER_REPOSITORY, probe, role_view, without_logins
 from cuggino.stages import Shell, command_stage, keeping_shell, shell_lines, shell_with
 from tests.sandbox.arena import needs_bubblewrap
 
@@ -33,6 +34,15 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in LOGIN_VARIABLES:
         monkeypatch.setenv(name, "secret")
     return home
+
+
+@pytest.mark.parametrize("name", OTHER_REPOSITORY)
+def test_another_repository(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Agents and commands have nothing of the git whose hook started this program."""
+    monkeypatch.setenv(name, "/elsewhere")
+    assert f"{name}=" not in _run(shell_lines, tmp_path)
+    options = SpawnOptions(prompt="x", cwd=tmp_path)
+    assert name not in options.environment({name: "/elsewhere"})
 
 
 def test_variables_go_and_nothing_else() -> None:

@@ -15,7 +15,7 @@ from cuggino.domain import AgentCooldown, QuotaPlan
 from cuggino.errors import AgentFailed, GuardNotLive
 from cuggino.events import LlmAgentEvent, SupervisionEvent
 from cuggino.guard import Policy, Role, Sandbox
-from cuggino.sandbox import Protected, RoleView, without_logins
+from cuggino.sandbox import Protected, RoleView, without_logins, without_repository
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,9 +74,9 @@ class SpawnOptions:
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
         """Return the environment of the agent's program, which would have `env`.
 
-        It has the variables of the options, and no logins of forges.
+        It has the variables of the options, and neither logins of forges nor another repository.
         """
-        return without_logins({**env, **self.env}, self.shows)
+        return without_logins({**without_repository(env), **self.env}, self.shows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

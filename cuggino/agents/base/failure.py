@@ -80,7 +80,7 @@ def outcome_of(error: LlmSessionError | None) -> SessionOutcome:
             return "failed"
 
 
-_JSON = re.compile(r"\{|\[\s*(?:[\[{\"\]]|$)")
+_JSON = re.compile(r"\{\s*(?:[\"}]|$)|\[\s*(?:[\[{\"\]]|$)")
 """The beginning of JSON, rather than of a text such as `[error] not enrolled`."""
 _ERROR = re.compile(
     r"[\[\s]*\{(?:[^{}]{0,200},)?\s*\"(?:error|message|detail)\"\s*:\s*[{\"].*\}", re.DOTALL

@@ -243,6 +243,7 @@ def used(share: float, window: str = "five_hour") -> ev.QuotaUsed:
         ({"status": "allowed", "resetsAt": None}, [ev.RateLimited(status="allowed")]),
         ({"status": "rejected", "resetsAt": 1e300}, [ev.RateLimited(status="rejected")]),
         ({"status": "rejected", "resetsAt": 1e14}, [ev.RateLimited(status="rejected")]),
+        ({**REJECTED, "resetsAt": RESET * 1000}, [used(1), limited("rejected")]),
         ({}, [ev.RateLimited(status="unknown")]),
         # Extra usage is paid for: it is in use, or allowed beyond a limit that is reached.
         (
