@@ -1,10 +1,11 @@
-"""Capabilities that a session of root has given to files: they are taken from them."""
+"""Privileges that a session of root has given to files: they are taken from them."""
 
 from __future__ import annotations
 
 import os
 import struct
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -29,19 +30,28 @@ def give(path: Path) -> None:
         pytest.skip(f"this user may not give capabilities: {error.strerror}")
 
 
-def test_of_a_session(tmp_path: Path) -> None:
+def set_id(path: Path) -> None:
+    """Let a file run with its group, as `chmod g+s` does."""
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o2755)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="others than root have few privileges to give")
+@pytest.mark.parametrize("given", [give, set_id])
+def test_of_a_session(given: Callable[[Path], None], tmp_path: Path) -> None:
     """A file that the role has given them loses them; the rest of it stays."""
     path = tmp_path / "bin" / "tool"
     path.parent.mkdir()
 
     def work(_: object) -> None:
-        give(path)
+        given(path)
         assert [path] == list(privileged_files(tmp_path, since=0))
 
     t = Marbles(p=Progress(content="one"))
     session = t.cold("p|").pipe(do_action(work))
     t.record(session.pipe(verified(protected_for("implementing", project=tmp_path))))
     assert "#!/bin/sh\n" == path.read_text()
+    assert path.stat().st_mode & 0o6000 == 0
     assert [] == list(privileged_files(tmp_path, since=0))
 
 
