@@ -30,7 +30,7 @@ _IN_THEIR_PLACE = re.compile(
     r"|^(?:bunfig|clippy|pyproject|pytest|ruff|rustfmt)\.toml$|^(?:mypy|pytest|tox)\.ini$"
     r"|^(?:biome|deno|pyrightconfig)\.jsonc?$|^pylintrc$|\.config\.\w+$|^(?:GNU)?makefile$"
     # often included where they exist: local.mk, settings_local.py
-    r"|\.(?:inc|mak|mk)$|(?:^|[._-])local(?:[._-]|$)"
+    r"|\.(?:inc|mak|mk)$|(?:^|[._-])local\.(?:[cm]?[jt]s|bash|cfg|conf|env|ini|json|py|rb|sh|toml|ya?ml)$"
 )
 """Names of files that change how programs check as soon as they exist."""
 _BY_NAME = re.compile(
