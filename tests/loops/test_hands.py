@@ -40,7 +40,7 @@ def writes(name: str, text: str = "x\n") -> Callable[[Path, str], str]:
     return work
 
 
-def adds(line: str, report: str = "DONE") -> Work:
+def adds(line: str) -> Work:
     """Return the work of adding a line to a shared file, also between the sides of a conflict."""
 
     def work(folder: Path, _plan: str) -> str:
@@ -48,7 +48,7 @@ def adds(line: str, report: str = "DONE") -> Work:
         lines = [*shared.read_text().splitlines(), line] if shared.exists() else [line]
         kept = dict.fromkeys(one for one in lines if one[:3] not in ("<<<", "===", ">>>"))
         shared.write_text("\n".join(kept) + "\n")
-        return f"<{report}>Add {line}</{report}>"
+        return f"<PROGRESS>Add {line}</PROGRESS>"
 
     return work
 
@@ -212,7 +212,7 @@ def test_only_several_hands_explain_themselves_to_the_planner(tmp_path: Path) ->
 )
 def test_a_list_is_done_by_one_hand(tmp_path: Path, fields: Mapping[str, str]) -> None:
     """Tasks that must follow each other, or share a file, are done in their order, in one clone."""
-    words = project(tmp_path, {name: adds(name, "PROGRESS") for name in "abc"}, **fields)
+    words = project(tmp_path, {name: adds(name) for name in "abc"}, **fields)
     words.agent.tasks = {**words.agent.tasks, "c": writes("c.txt")}
     words.run()
     assert [] == words.of(ev.HandsStarted)
@@ -263,22 +263,6 @@ def test_a_task_that_comes_back_is_told_why(tmp_path: Path) -> None:
     assert 2 == words.agent.sessions.count("a")
     assert "1:red" in next(plan for plan in words.agent.plans if "came of it" in plan)
     assert "" == words.git.git("log", "-S", "red", "--format=%h", "main", "--", "*.txt")
-
-
-def test_a_task_of_which_a_part_is_left_is_gone_on_with(tmp_path: Path) -> None:
-    """It lands as a whole, when an agent reports that it is done."""
-
-    def half(folder: Path, plan: str) -> str | Observable[str]:
-        is_begun = (folder / "a.txt").exists()
-        report = adds("late") if is_begun else adds("early", "PROGRESS")
-        writes("a.txt")(folder, plan)
-        return report(folder, plan)
-
-    words = project(tmp_path, {"a": half, "b": writes("b.txt")})
-    words.run()
-    assert "early\nlate\n" == (words.git.root / "shared.txt").read_text()
-    assert (2, 1) == tuple(map(words.agent.sessions.count, "ab"))
-    assert [2] == [len(ended.landed) for ended in words.of(ev.HandsEnded)]
 
 
 def test_a_question_ends_the_run_when_the_others_have_landed(tmp_path: Path) -> None:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from functools import partial
 
-from cuggino.events import Approved, LoopTerminalEvent
+from cuggino.events import Approved, ImplementingStart, LoopTerminalEvent, SpecIssue
 from cuggino.loops.coding.run import CodingRun, Verdict
-from cuggino.operators import Flow, ask
+from cuggino.operators import Flow, ask, emit
 from cuggino.stages import act
 
 
 class TaskRun(CodingRun):
-    """A run with implementing agents alone: the plan is given, and the whole is reviewed later.
+    """A run with an implementing agent alone: the plan is given, and the whole is reviewed later.
 
-    An agent that reports that work is left is followed by another one. A task that was sent back
-    begins with the merge, whose conflicts another agent resolves. One of several attempts is
-    checked and reviewed, and goes on until it is approved.
+    One that was sent back begins with the merge, whose conflicts another agent resolves. One of
+    several attempts is checked and reviewed, and goes on until it is approved.
     """
 
     def _iteration(self, n: int, review: str | None) -> Flow[Verdict | LoopTerminalEvent]:
@@ -30,10 +29,11 @@ class TaskRun(CodingRun):
         yield from ask(act(partial(self._session.replace_plan, plan)), name="task")
         if not (n == 1 and self._is_set_up):
             yield from self._setup(n)
-        return (yield from self._work_off_the_plan(n))
-
-    def _review(self, n: int, *, finished: bool = True) -> Flow[Verdict]:
-        """Review one of several attempts; other work is reviewed with the whole."""
-        if self._options.attempt_of is None:
-            return Approved(content="the task is done")
-        return (yield from super()._review(n, finished=False))
+        yield from emit(ImplementingStart(iteration=n))
+        work = yield from self._implement(n)
+        if isinstance(work, SpecIssue):
+            return work
+        if options.attempt_of is None:
+            return Approved(content=work.content)
+        standstill = yield from self._convergence.worked(self._fingerprint(), self._trace())
+        return standstill or (yield from self._review(n, finished=False))

@@ -245,10 +245,8 @@ class Tasks:
         task = self._tasks[name]
         others = "\n".join(f"- {one.title}" for one in self._tasks.values() if one is not task)
         return (
-            f"# Plan\n\n{task.text}\n\n## Not yours\n\nThis task is all that you do: report `DONE` "
-            "once it is done, `PROGRESS` only if a part of it is left, which another agent does "
-            "then. It is part of a larger plan; other agents do the rest of that in clones of "
-            f"their own:\n\n{others}"
+            f"# Plan\n\n{task.text}\n\n## Not yours\n\nThis task is all that you do. It is part of "
+            f"a larger plan; other agents do the rest of it in clones of their own:\n\n{others}"
         )
 
     # A task at work
