@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from cuggino.events import AttemptLost, WatchCandidate
-from tests.endurance.place import Command, Place, until
+from tests.endurance.place import Command, Place
 from tests.placement.dask.cluster import running_cluster
+from tests.placement.resuming import resume_to_the_end
 
 pytestmark = pytest.mark.real_agent
 
@@ -78,11 +79,7 @@ def test_ended(tmp_path: Path, end: Callable[[Command], object], more: tuple[str
         with place.start("run", "say hello", *options) as run:
             assert run.until(lambda: Counter(run.tags())["AttemptLost"] == 2), run.errors
             end(run)
-        if not more:
-            assert until(lambda: not cluster.at_work()), cluster.at_work()
-        with place.start("run", "--resume", *options) as run:
-            assert 0 == run.wait(), run.errors
-        assert until(lambda: not cluster.at_work()), cluster.at_work()
+        resume_to_the_end(place, cluster, *options)
     whole = next(one for one in place.journals if one.started.attempt_of is None)
     events = [entry.event for entry in whole.entries]
     assert {

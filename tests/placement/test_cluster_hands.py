@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from cuggino.events import WatchCandidate
-from tests.endurance.place import Command, Place, until
+from tests.endurance.place import Command, Place
 from tests.placement.dask.cluster import running_cluster
+from tests.placement.resuming import resume_to_the_end
 
 pytestmark = pytest.mark.real_agent
 
@@ -74,11 +75,7 @@ def test_killed(tmp_path: Path, end: Callable[[Command], object], more: tuple[st
             assert run.until(lambda: "WatchPlaceGone" in run.tags()), run.errors
             assert run.until(lambda: "WatchLanded" in run.tags()), run.errors
             end(run)
-        if not more:
-            assert until(lambda: not cluster.at_work()), cluster.at_work()
-        with place.start("run", "--resume", *options) as run:
-            assert 0 == run.wait(), run.errors
-        assert until(lambda: not cluster.at_work()), cluster.at_work()
+        resume_to_the_end(place, cluster, *options)
     (journal,) = place.journals
     events = [entry.event for entry in journal.entries]
     made = Counter(one.filename for one in events if isinstance(one, WatchCandidate))

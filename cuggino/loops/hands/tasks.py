@@ -40,7 +40,6 @@ from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.coding.service import LoopService
 from cuggino.loops.frame.commands import Commands
 from cuggino.loops.frame.run import Run
-from cuggino.loops.watch.led import with_attempts
 from cuggino.loops.watch.placement import Work, item_name, work_placed
 from cuggino.loops.watch.places import PlacesOf, gate_of
 from cuggino.loops.watch.pool import pool_of
@@ -59,6 +58,7 @@ from cuggino.loops.watch.pool_state import (
 )
 from cuggino.loops.watch.recorded import TAGS, state_after
 from cuggino.loops.watch.returns import why_not_again
+from cuggino.loops.watch.with_attempts import with_attempts
 from cuggino.operators import Flow, StateRef, ask, emit, flow, forward
 from cuggino.operators.alongside import alongside
 from cuggino.operators.merge_now import merge_now

@@ -21,13 +21,13 @@ from cuggino.loops.frame.resuming import latest_watch
 from cuggino.loops.frame.run import Run, Story
 from cuggino.loops.watch.full_disk import waits_for_room
 from cuggino.loops.watch.journal import WatchRecorder, conclude_runs, settled_run
-from cuggino.loops.watch.led import with_attempts
 from cuggino.loops.watch.options import WatchRunOptions
 from cuggino.loops.watch.placement import Placement
 from cuggino.loops.watch.places import Landing, places_of
 from cuggino.loops.watch.recorded import work_left
 from cuggino.loops.watch.run import Watch
 from cuggino.loops.watch.slots import Places, SlotWatch
+from cuggino.loops.watch.with_attempts import with_attempts
 from cuggino.stages import AUDIT_VARIABLES, Services
 from cuggino.storage import JournalFile
 

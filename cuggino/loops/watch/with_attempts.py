@@ -1,4 +1,4 @@
-"""Several attempts at an item where items are worked on elsewhere: led here, each at its place."""
+"""Places of items, some of which several attempts work on, here or elsewhere."""
 
 from __future__ import annotations
 
@@ -35,14 +35,15 @@ def with_attempts(
         return placement
     here = here_of(services, options, placement.slots)
     here = replace(here, attempt=partial(here.attempt, loop=leading))
-    return _Led(places=placement, here=here)
+    return _WithAttempts(places=placement, here=here)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Led:
-    """Places of items, and slots here from which several attempts at an item are led.
+class _WithAttempts:
+    """Places elsewhere, and a slot here for each item that has several attempts.
 
-    No agent but a judge works in these slots: they get the commit of the chosen attempt.
+    The attempts work elsewhere. No agent but a judge works in the slot, which gets the commit of
+    the chosen attempt.
     """
 
     places: Placement
@@ -78,5 +79,5 @@ class _Led:
         return self.places.keep(name, slot, base=base)
 
     def _of(self, work: Work | None) -> Placement:
-        is_led = work is not None and len(work.options.choices) > 1
-        return self.here if is_led else self.places
+        is_raced = work is not None and len(work.options.choices) > 1
+        return self.here if is_raced else self.places
