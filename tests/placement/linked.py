@@ -118,6 +118,8 @@ class Linked:
         self.attempts: list[Attempt] = []
         """All that were placed, in order."""
         self.cancelled: list[str] = []
+        self.endings: dict[str, Observable[Any]] = {}
+        """Complete when a cancelled attempt at the item has ended; default: at once."""
         self.client_is_dead = False
         self._whens: list[_When] = []
 
@@ -203,6 +205,7 @@ class Linked:
             if not attempt.is_over and not attempt.is_cut:
                 attempt.is_over = True
                 attempt.stop()
+            return self.endings.get(attempt.item, empty())
         return empty()
 
     def tell(self, placed: Placed, order: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from reactivex import Observable, defer, interval, operators as ops
+from reactivex import Observable, defer, interval, operators as ops, timer
 
 import cuggino
 from cuggino import events as ev
@@ -88,6 +88,26 @@ def test_the_first_that_passes_lands(hello: ClusterProject) -> None:
     assert all(one.cwd.is_relative_to(hello.place / "workers") for one in SESSIONS)
     assert [] == hello.shared_refs()
     assert [] == list(hello.workspace.wip.iterdir())
+
+
+def test_what_a_worker_pushes_while_it_ends(hello: ClusterProject) -> None:
+    """Nothing stays in the shared repository: an overtaken attempt is waited for."""
+    hello.config = hello.config.model_copy(update={"attempts": 2})
+    PLAYS["attempt-1", "implementing"] = [writes("hello.txt")]
+    PLAYS["attempt-2", "implementing"] = [hangs]
+    pushed: list[str] = []
+
+    def push(_: object) -> None:
+        (given,) = [ref for ref in hello.shared_refs() if ref.endswith("given/attempt-2/base")]
+        pushed.append(given.replace("given/attempt-2/base", "work/attempt-2"))
+        hello.git.git("push", "-q", "origin", f"+main:refs/cuggino/{pushed[0]}")
+
+    ending = timer(0.2).pipe(ops.do_action(push), ops.ignore_elements())
+    hello.link.endings["attempt-2"] = ending
+    events = list(cuggino.iterate(hello.run()))
+    assert isinstance(events[-1], ev.LoopApproved)
+    assert 1 == len(pushed)
+    assert [] == hello.shared_refs()
 
 
 def test_a_task_of_a_plan(hello: ClusterProject) -> None:
