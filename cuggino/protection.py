@@ -124,6 +124,8 @@ class ExpectedFiles:
         """Where the folder of each path leads to."""
         self._overwritten: dict[str, PathVersion | None] = {}
         """Changes by others that own writes have replaced."""
+        self._known_names: dict[Path, str] = {}
+        """The names of files that this process has written, or ""."""
         self._written: set[str] = set()
         """The files that this process has written."""
 
@@ -134,7 +136,7 @@ class ExpectedFiles:
             self._prints = self._now()
             self._contents = dict(self._read()) if self.is_enforced else {}
             self._folders = {path: os.path.realpath(_folder(path)) for path in self._paths}
-            self._overwritten, self._written = {}, set()
+            self._overwritten, self._known_names, self._written = {}, {}, set()
             _running.append(self)
         try:
             yield
@@ -144,7 +146,11 @@ class ExpectedFiles:
 
     def name_of(self, path: Path) -> str:
         """Return the name by which a file is known here, or ""."""
-        return next((name for name in _names(path) if self._covers(name)), "")
+        name = self._known_names.get(path)
+        if name is None:
+            name = next((name for name in _names(path) if self._covers(name)), "")
+            self._known_names[path] = name
+        return name
 
     def is_own(self, path: Path) -> bool:
         """Return whether this process has written the file since the state was taken."""

@@ -98,31 +98,27 @@ class Spending:
     @property
     def cost_usd(self) -> float | None:
         """US dollars so far, including the running session; None if none were reported."""
-        return reduce(added_cost, (one.cost_usd for one in self._running), self.settled_usd)
+        return self.settle().settled_usd
 
     @property
     def cost_estimated(self) -> bool:
         """True if a part of the dollars is an estimate."""
-        return self.settled_estimated or any(one.cost_estimated for one in self._running)
+        return self.settle().settled_estimated
 
     @property
     def cost_partial(self) -> bool:
         """True if some of the tokens are not in the dollars, as their price is unknown."""
-        return self.settled_partial or any(one.cost_usd is None for one in self._running)
+        return self.settle().settled_partial
 
     @property
     def usage(self) -> Usage | None:
         """Tokens so far, including the running session; None if none were reported."""
-        return reduce(added_usage, (one.usage for one in self._running), self.settled_usage)
+        return self.settle().settled_usage
 
     @property
     def sessions(self) -> int:
         """Sessions that reported usage or ended."""
-        return self.settled_sessions + len(self._running)
-
-    @property
-    def _running(self) -> tuple[UsageUpdate, ...]:
-        return self.of_items if self.running is None else (self.running, *self.of_items)
+        return self.settle().settled_sessions
 
     def tokens(self, count: TokenCount) -> int:
         """Return the tokens so far, as a limit with this count counts them."""
@@ -186,11 +182,17 @@ class Spending:
 
     def settle(self) -> Spending:
         """Return the spending after running sessions were cut off; their last updates are final."""
-        if self.running is None and not self.of_items:
-            return self
-        return Spending(
-            self.cost_usd, self.cost_estimated, self.usage, self.sessions, self.cost_partial
-        )
+        spent = replace(self, running=None, of_items=()) if self.of_items else self
+        for update in (self.running, *self.of_items):
+            if update is not None:
+                spent = Spending(
+                    added_cost(spent.settled_usd, update.cost_usd),
+                    spent.settled_estimated or update.cost_estimated,
+                    added_usage(spent.settled_usage, update.usage),
+                    spent.settled_sessions + 1,
+                    spent.settled_partial or update.cost_usd is None,
+                )
+        return spent
 
     def plus(self, other: Spending) -> Spending:
         """Return the sum of both, as ended sessions."""
@@ -210,7 +212,12 @@ class Spending:
         if self.running is None:
             return False
         was, now = self.running.usage, update.usage
-        if any(count < getattr(was, name) for name, count in now):
+        if (
+            now.input_tokens < was.input_tokens
+            or now.output_tokens < was.output_tokens
+            or now.cache_read_tokens < was.cache_read_tokens
+            or now.cache_creation_tokens < was.cache_creation_tokens
+        ):
             return True
         if self.running.cost_estimated or update.cost_estimated:
             return False  # an estimate falls with a cheaper model

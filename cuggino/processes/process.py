@@ -79,7 +79,8 @@ def process_lines(
 
     Cold: every subscription starts a process, in its own session and process group. A line is
     emitted without its `\n` and otherwise byte for byte (no decoding, a `\r` stays), an
-    unterminated last line too. Everything is emitted on the scheduler given to `subscribe` if it is
+    unterminated last line too. Lines that follow each other within 10 ms may come up to 10 ms
+    later, together. Everything is emitted on the scheduler given to `subscribe` if it is
     serial, otherwise on a private thread. A slow subscriber slows the process down: the next 64 KiB
     are read when it has got the last, on a scheduler other than `LoopScheduler` the last but one.
 

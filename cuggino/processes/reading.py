@@ -9,6 +9,7 @@ import selectors
 import struct
 import termios
 import threading
+import time
 from collections.abc import Callable
 
 from reactivex import abc
@@ -21,6 +22,11 @@ from cuggino.processes.exits import when_ended
 
 DRAIN = 1.0
 """Seconds that other processes may hold the pipes open after the process has ended."""
+
+GATHER = 0.01
+"""Seconds between two reads of a program that prints line after line faster than that."""
+_FEW = 1 << 14
+"""Bytes of a read below which the pipe has room for what is printed meanwhile."""
 
 
 class Reading:
@@ -55,6 +61,11 @@ class Reading:
         self._watches: dict[int, abc.DisposableBase] = {}
         self._exit = SerialDisposable()
         """Waits for the exit, then for the end of the drain time."""
+        self._gathering = SerialDisposable()
+        """Waits for the next read of the output, instead of a watch."""
+        self._read_at = 0.0
+        """When the output was read, on the monotonic clock."""
+        self._is_paused = False
         self._has_exited = self._is_drained = self._is_closed = False
 
     def start(self) -> None:
@@ -69,19 +80,17 @@ class Reading:
 
     def pause(self) -> None:
         """Leave the output in its pipe; on the lane."""
+        self._is_paused = True
         if self.child.stdout is not None:
             self._unwatch(self.child.stdout)
 
     def resume(self) -> None:
         """Read the output again; on the lane."""
-        stdout = self.child.stdout
+        self._is_paused = False
         if not self._turn.acquire(blocking=False):
             return
         try:
-            if self._is_closed or stdout is None or stdout in self._watches:
-                return
-            if stdout in self.pipes.open:
-                self._watch(stdout, self._read_stdout)
+            self._watch_output()
         finally:
             self._turn.release()
 
@@ -89,6 +98,7 @@ class Reading:
         """End all watches; from any thread, with `turn`."""
         self._is_closed = True
         self._exit.dispose()
+        self._gathering.dispose()
         for fd in tuple(self._watches):
             self._unwatch(fd)
         if self._command.open_input is not None:
@@ -119,11 +129,19 @@ class Reading:
         if (watch := self._watches.pop(fd, None)) is not None:
             watch.dispose()
 
+    def _watch_output(self) -> None:
+        """Read the output as soon as there is some, unless it is paused; with `turn`."""
+        stdout = self.child.stdout
+        if stdout is None or self._is_closed or self._is_paused:
+            return
+        if stdout in self.pipes.open and stdout not in self._watches:
+            self._watch(stdout, self._read_stdout)
+
     # -- on the lane
 
     def _read_stdout(self) -> None:
         assert self.child.stdout is not None
-        if lines := self._read(self.child.stdout):
+        if lines := [] if self._is_paused else self._read(self.child.stdout):
             self._post(lines)
         self._look()
 
@@ -141,17 +159,38 @@ class Reading:
             if chunk == b"":
                 self._unwatch(fd)
                 self._expect_exit()
-            if not chunk or fd != self.child.stdout:
+            if fd != self.child.stdout:
+                return []
+            if not chunk:
+                self._watch_output()
                 return []
             lines = self.lines.feed(chunk)
             if self.lines.overflow:
                 self.failure = LineTooLong(self._command.argv0, self._command.max_line)
+            self._pace(fd, len(chunk), several=len(lines) > 1)
             return lines
         except Exception as error:  # a defect: the tree must not survive it
             self.failure = error
             return []
         finally:
             self._turn.release()
+
+    def _pace(self, fd: int, size: int, *, several: bool) -> None:
+        """Decide when to read the output again, after a read of `size` bytes.
+
+        Each read wakes this process up, which costs more than reading a line. So lines that follow
+        each other faster than `GATHER` are read together.
+        """
+        now = time.monotonic()
+        is_fast = size < _FEW and (several or now - self._read_at < GATHER)
+        self._read_at = now
+        if is_fast and not self._has_exited:
+            self._unwatch(fd)
+            self._gathering.disposable = self._lane.schedule_relative(
+                GATHER, lambda *_: self._read_stdout()
+            )
+        else:
+            self._watch_output()
 
     def _expect_exit(self) -> None:
         """Check for the exit more often, as a process without open pipes is about to end."""
@@ -166,6 +205,7 @@ class Reading:
                 return
             self._has_exited = True
             self.pipes.note_exit()
+            self._watch_output()
             if self._command.open_input is not None:
                 self._command.open_input.stop()
             if self.pipes.open:
@@ -207,16 +247,16 @@ class LineSplitter:
         """Return the lines that `chunk` completes; none from an overlong line on."""
         if self._end and len(chunk) <= self.limit:
             return self._together(chunk)
-        first, *lines = chunk.split(b"\n")
-        self._parts.append(first)
-        self._size += len(first)
+        lines = chunk.split(b"\n")
+        self._parts.append(lines[0])
+        self._size += len(lines[0])
         if self._size > self.limit:
             self.overflow = True
             return []
-        if not lines:
+        if len(lines) == 1:
             return []
         last = lines.pop()
-        lines.insert(0, b"".join(self._parts))
+        lines[0] = b"".join(self._parts)
         self._parts = [last]
         self._size = len(last)
         if self.limit < len(chunk):

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from cuggino.agents.base.stream import SessionReader
+from cuggino.agents.base.reader import LineReader
 from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.agents.codex.wire import CodexSession
 from cuggino.agents.gemini.wire import GeminiSession
@@ -19,7 +19,7 @@ NOW = datetime(2026, 10, 6, 12, tzinfo=UTC)
 LIMIT = "You've hit your limit · resets 2pm (Europe/Lisbon)"
 
 READERS = (ClaudeSession, CodexSession, GeminiSession, OpenCodeSession)
-Reader = Callable[..., SessionReader]
+Reader = Callable[..., LineReader]
 
 
 def error_of(kind: Reader, *lines: str, stderr: str = "") -> LlmSessionError | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,19 +28,20 @@ class Letters:
     def __init__(self, **_: Any) -> None:
         self.breach: LlmSessionError | None = None
 
-    def feed(self, line: bytes, *, now: float) -> list[ev.LlmAgentEvent]:
-        """Return the event of a word; `x` is a breach of the guard."""
-        word = line.decode()
-        match word[0]:
-            case "p":
-                return [ev.PingEvent(timestamp=now)]
-            case "x":
-                self.breach = GuardNotLive("it is silent")
-                return []
-            case "m":
-                return [ev.AgentMessage(text=word[1:])]
-            case who:
-                return [ev.MessageDelta(text=word[1:], message_id="1", parent_tool_use_id=WHO[who])]
+    def feed_all(self, lines: Sequence[bytes], *, now: float) -> Iterator[ev.LlmAgentEvent]:
+        """Yield the events of the words; `x` is a breach of the guard."""
+        for word in map(bytes.decode, lines):
+            match word[0]:
+                case "p":
+                    yield ev.PingEvent(timestamp=now)
+                case "x":
+                    self.breach = GuardNotLive("it is silent")
+                    return
+                case "m":
+                    yield ev.AgentMessage(text=word[1:])
+                case who:
+                    delta = ev.MessageDelta(text=word[1:], message_id="1")
+                    yield delta.model_copy(update={"parent_tool_use_id": WHO[who]})
 
     def end(
         self, *, exit_code: int, stderr_tail: str, duration: float, now: float
@@ -184,10 +186,9 @@ def test_a_defect_comes_after_the_events_of_earlier_lines(tmp_path: Path) -> Non
 
     class Defective(Letters):
         @override
-        def feed(self, line: bytes, *, now: float) -> list[ev.LlmAgentEvent]:
-            if line == b"z":
-                raise LookupError("no such letter")
-            return super().feed(line, now=now)
+        def feed_all(self, lines: Sequence[bytes], *, now: float) -> Iterator[ev.LlmAgentEvent]:
+            yield from super().feed_all(lines[: lines.index(b"z")], now=now)
+            raise LookupError("no such letter")
 
     seen: list[ev.LlmAgentEvent] = []
     stream = letters(tmp_path, "printf", "m1\\na2\\na3\\nz\\nm4\\n", session=Defective)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 from hypothesis import given, strategies as st
+from reactivex.scheduler import EventLoopScheduler
 
-from cuggino.processes import process_lines
+from cuggino.processes import process_lines, reading
 from cuggino.processes.reading import LineSplitter
 from tests.limits import LIMIT
 from tests.processes.subscribers import Recorder, alive, eventually, python, wait_for
@@ -61,25 +63,39 @@ def test_a_slow_subscriber_loses_nothing_and_needs_no_memory() -> None:
     assert peak < 16 * MB
 
 
-def test_a_blocked_subscriber_stops_the_process(tmp_path: Path) -> None:
-    """While `on_next` does not return, the process gets no further than its pipe allows."""
+@pytest.mark.parametrize("make", [lambda: None, EventLoopScheduler], ids=["own", "another"])
+@pytest.mark.parametrize("size", [2**16, 2**10])
+def test_a_blocked_subscriber_stops_the_process(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    size: int,
+    make: Callable[[], EventLoopScheduler | None],
+) -> None:
+    """While `on_next` does not return, the process gets no further than its pipe allows.
+
+    This holds for lines that are read alone, and for short ones that are read after a while.
+    """
+    monkeypatch.setattr(reading, "GATHER", 1e-3)
     log = tmp_path / "log"
     code = """
-import sys
-log = open(sys.argv[1], "w", buffering=1)
-for number in range(100):
-    sys.stdout.write("x" * 65_535 + "\\n")
-    sys.stdout.flush()
-    log.write("x")
+import fcntl, os, sys, termios, time
+size = int(sys.argv[2])
+log = os.open(sys.argv[1], os.O_WRONLY)
+for number in range(20 * 2**16 // size):
+    while any(fcntl.ioctl(1, termios.FIONREAD, bytes(4))): time.sleep(0.0001)
+    os.write(1, b"x" * (size - 2) + b"\\n\\n")
+    os.write(log, b"x" * size)
 """
     log.touch()
-    release = threading.Event()
-    stream = process_lines([*python(code), log])
-    recorder = Recorder(stream, on_next=lambda _: wait_for(release))
+    release, scheduler = threading.Event(), make()
+    stream = process_lines([*python(code), log, str(size)])
+    recorder = Recorder(stream, on_next=lambda _: wait_for(release), scheduler=scheduler)
     recorder.wait_first()
-    assert not eventually(lambda: log.stat().st_size > 10, limit=0.5)
+    assert not eventually(lambda: log.stat().st_size > 10 * size, limit=0.5)
     release.set()
-    assert len(recorder.wait().items) == 100
+    assert len(recorder.wait().items) == 2 * 20 * 2**16 // size
+    if scheduler is not None:
+        scheduler.dispose()
 
 
 def test_a_slow_subscriber_gets_all_of_a_process_that_has_long_ended() -> None:

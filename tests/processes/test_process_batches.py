@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.processes import OpenInput, process_batches
+from cuggino.processes import OpenInput, process_batches, reading
+from tests.limits import LIMIT
 from tests.processes.subscribers import Recorder, alive, children, descriptors, eventually, python
 
 pytestmark = pytest.mark.usefixtures("enclosed")
@@ -21,6 +22,31 @@ def test_lines_that_come_at_once_can_come_together(tmp_path: Path) -> None:
     recorder = Recorder(stream).wait()
     assert [b"a", b"b", b"cd", b"", b"e"] == [line for batch in recorder.items for line in batch]
     assert all(recorder.items)
+    assert recorder.completed
+
+
+PRINTS = """
+import fcntl, os, sys, termios, time
+def is_read():
+    return not int.from_bytes(fcntl.ioctl(1, termios.FIONREAD, bytes(4)), sys.byteorder)
+for line in (b"a", b"b"):
+    os.write(1, line + b"\\n")
+    while not is_read(): time.sleep(0.001)
+for line in (b"c", b"d", b"e"):
+    os.write(1, line + b"\\n")
+assert not is_read()
+"""
+"""Prints two lines when the one before has been read, then three that it leaves in the pipe."""
+
+
+def test_lines_that_follow_each_other_quickly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are read together after a while, or at once when the program ends."""
+    monkeypatch.setattr(reading, "GATHER", LIMIT * 10)
+    stream = process_batches(python(PRINTS), cwd=tmp_path, env=dict(os.environ), stdin=b"")
+    recorder = Recorder(stream).wait()
+    assert recorder.items == [[b"a"], [b"b"], [b"c", b"d", b"e"]]
     assert recorder.completed
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import ClassVar, TypedDict
@@ -141,6 +141,13 @@ class LineReader(Session, ABC):
             read = self.read(raw, now=now)
             events += [PingEvent(timestamp=now)] if read is None else read
         return events
+
+    def feed_all(self, lines: Sequence[bytes], *, now: float) -> Iterable[LlmAgentEvent]:
+        """Yield the events of lines that came at once, up to a breach."""
+        for line in lines:
+            yield from self.feed(line, now=now)
+            if self.breach is not None:
+                return
 
     def _messages_in(self, line: bytes) -> list[Json]:
         """Return the messages on this line; one without any is plain text."""

@@ -202,8 +202,11 @@ class SessionReader(Protocol):
     def breach(self) -> LlmSessionError | None:
         """The error for which the session must end immediately, or None."""
 
-    def feed(self, line: bytes, *, now: float) -> list[LlmAgentEvent]:
-        """Return the events of this line; `now` is in seconds since the epoch."""
+    def feed_all(self, lines: Sequence[bytes], *, now: float) -> Iterable[LlmAgentEvent]:
+        """Return the events of lines that came at once, up to a breach.
+
+        `now` is in seconds since the epoch. Consecutive deltas may be joined.
+        """
 
     def end(
         self, *, exit_code: int, stderr_tail: str, duration: float, now: float
@@ -215,13 +218,6 @@ class SessionReader(Protocol):
         """
 
 
-class BatchReader(SessionReader, Protocol):
-    """A `SessionReader` with a faster way to read lines that came at once."""
-
-    def feed_all(self, lines: Sequence[bytes], *, now: float) -> Iterator[LlmAgentEvent]:
-        """Yield the events of the lines, up to a breach; consecutive deltas may be joined."""
-
-
 class Listener(SessionReader, Protocol):
     """A `SessionReader` of a program that takes messages while it runs."""
 
@@ -230,7 +226,7 @@ class Listener(SessionReader, Protocol):
         """True once the program has reported its end and waits for its input to close."""
 
     def say(self, text: str) -> bytes:
-        """Return the input for a person's message; `feed` emits `Steered` when the agent has it."""
+        """Return the input for a person's message; `Steered` is read when the agent has it."""
 
     def answers(self) -> bytes:
         """Return the input that the lines since the last call ask for, if any."""
@@ -284,10 +280,12 @@ class _Talk:
 
     def look(self) -> None:
         """Answer the program, and end its input if it waits for that."""
-        self._patience.dispose()
-        if answers := self._reader().answers():
+        if not self._patience.is_disposed:
+            self._patience.dispose()
+        reader = self._reader()
+        if answers := reader.answers():
             self.input.add(answers)
-        if self._reader().is_over:
+        if reader.is_over:
             self._end()
 
     def _end(self) -> None:
@@ -422,20 +420,10 @@ def read_lines(
     earlier lines.
     """
     try:
-        for event in _fed(reader, lines, now):
+        for event in reader.feed_all(lines, now=now):
             coalescer.add(event)
     finally:
         yield from coalescer.events(now)
-
-
-def _fed(reader: SessionReader, lines: Sequence[bytes], now: float) -> Iterator[LlmAgentEvent]:
-    if hasattr(reader, "feed_all"):
-        yield from cast("BatchReader", reader).feed_all(lines, now=now)
-        return
-    for line in lines:
-        yield from reader.feed(line, now=now)
-        if reader.breach is not None:
-            return
 
 
 LIFE_PERIOD = 0.2
