@@ -69,7 +69,8 @@ def own_write(path: Path, content: bytes, *, appends: bool = False) -> Iterator[
     with _turn:
         watching = [(one, name) for one in _running if (name := one.name_of(path))]
         for one, name in watching:
-            one.look_at(name)
+            if not (appends and one.can_grow(name, content)):
+                one.look_at(name)
         yield
         for one, name in watching:
             one.record(name, content, appends=appends)
@@ -167,6 +168,13 @@ class ExpectedFiles:
         found = self._contents.get(name)
         return None if found is None else bytes(found)
 
+    def can_grow(self, name: str, content: bytes) -> bool:
+        """Return whether the whole file is still known when this is appended to it."""
+        known = self._contents.get(name)
+        if known is None or name not in self._prints:
+            return False
+        return len(known) + len(content) <= LARGEST
+
     def look_at(self, name: str) -> None:
         """Remember how a file differs, before it is overwritten."""
         if not self._is_same(name, now := _print(name)):
@@ -174,16 +182,16 @@ class ExpectedFiles:
 
     def record(self, name: str, content: bytes, *, appends: bool) -> None:
         """Expect this content, or at the end of the old one, in a file that was just written."""
-        before = self._contents.get(name, None if name in self._prints else b"")
-        if not appends:
-            self._contents[name] = content
-        elif before is not None:
-            longer = before if isinstance(before, bytearray) else bytearray(before)
+        self._written.add(name)
+        if appends and self.can_grow(name, content):  # it is compared by its content
+            known = self._contents[name]
+            longer = known if isinstance(known, bytearray) else bytearray(known or b"")
             longer += content
-            self._contents[name] = longer if len(longer) <= LARGEST else None
+            self._contents[name] = longer
+            return
+        self._contents[name] = None if appends and name in self._prints else content
         if (now := _print(name)) is not None:
             self._prints[name] = now
-        self._written.add(name)
         while name not in self._paths:  # folders may have been made for it
             name = _folder(name)
             if name not in self._prints and (now := _print(name)) is not None:

@@ -34,7 +34,10 @@ _DELIVERY: TypeAdapter[Delivery] = TypeAdapter(Delivery)
 
 
 class DigestFold:
-    """The state and the digest of a journal that is being read or written, entry by entry."""
+    """The digest of a journal that is being read or written, entry by entry.
+
+    `state` is the state of the run without what goes on.
+    """
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
         self.state = RunState()
@@ -51,8 +54,11 @@ class DigestFold:
             if entry.event.has_runs:
                 self._parts = None
         self._last = entry
+        if entry.event.tag not in DIGESTED:
+            self.state = self.state.until(entry.at)
+            return
         self.state = self.state.add(entry.event, at=entry.at, stage=entry.stage)
-        if self._parts is not None and entry.event.tag in DIGESTED:
+        if self._parts is not None:
             self._parts.add(entry)
 
     @property

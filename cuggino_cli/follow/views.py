@@ -23,7 +23,7 @@ from cuggino.errors import (
 )
 from cuggino.git import BranchRefused
 from cuggino.prompts import PromptNotFound
-from cuggino.runs import RunState
+from cuggino.runs import DIGESTED, RunState
 from cuggino_cli.follow.output import OutputOptions
 from cuggino_cli.screen.fragments import Fragment
 from cuggino_cli.screen.panel import DeliverStatus
@@ -99,6 +99,9 @@ class View:
         return RunStatus(project=str(project))
 
     def add(self, event: ev.Event) -> None:
+        """Count the event for the summary."""
+        if event.tag not in DIGESTED:
+            return
         known = self._run if self._run.kind else replace(self._run, kind=self.kind)
         self._run = known.add(event, at=datetime.now(UTC))
 
