@@ -48,19 +48,19 @@ LINGER = 30.0
 
 
 def no_facts() -> Flow[LlmTerminalMarkerEvent | None]:
-    """Return None: nothing but the agent knows how the stage ended."""
+    """Return None: only the agent decides how the stage ends."""
     yield from ()
     return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What the files of a stage say, besides its agent."""
+    """The evidence in the files of a stage, besides what its agent reports."""
 
     record: Callable[[LastWord], LastWord] = lambda word: word
-    """Adds to an approval what the files say about it."""
+    """Adds the evidence in the files to an approval."""
     facts: Callable[[], Flow[LlmTerminalMarkerEvent | None]] = no_facts
-    """Returns the marker that the files stand for if no agent gave one; None without any."""
+    """Returns the marker that the files imply if no agent gave one, or None."""
     left: Callable[[], Observable[str]] = lambda: just("")
     """Emits the work that an agent has left, for the one that replaces it."""
     review: str = ""
@@ -165,7 +165,7 @@ class _Seen(NamedTuple):
     spent: Spending = Spending()
     duration: float = 0.0
     is_replaced: bool = False
-    """True once an agent was replaced that had forgotten its marker."""
+    """True once an agent was replaced because it gave no marker."""
 
     def add(self, event: Event) -> _Seen:
         """Return the value after an event of a session."""
@@ -269,7 +269,7 @@ class _AgentStage:
         raise LoopError(self._phase, self._seen.without_marker(self._phase, self._tags), cause=None)
 
     def _inferred(self) -> Flow[LlmTerminalMarkerEvent | None]:
-        """End the stage with the marker that its files stand for, if they do."""
+        """End the stage with the marker that its files imply, if there is one."""
         marker = yield from self._evidence.facts()
         if marker is None:
             return None
@@ -277,7 +277,7 @@ class _AgentStage:
         return (yield from self._end(marker))
 
     def _question(self, reasons: Sequence[str]) -> Flow[LlmTerminalMarkerEvent]:
-        """Ask the agent about its approval, in the same session; return what counts then."""
+        """Ask the agent about its approval in the same session; return the resulting marker."""
         if self._sessions.can_be_resumed and not self._statement.has_failed:
             self._is_questioned = True
             again = self._sessions.resumed(question(reasons, review=self._evidence.review))
