@@ -13,7 +13,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from socket import AF_UNIX, SOCK_STREAM, socket as connection
@@ -129,44 +128,6 @@ _TOOLS: Mapping[ToolName, _Tool] = MappingProxyType(
 )
 
 
-def serve_deliverables(
-    project: Path,
-    *,
-    tools: Iterable[str],
-    verified: Path | None = None,
-    strict_transitions: bool = False,
-    socket: Path | None = None,
-) -> None:
-    """Serve the deliverable tools of a project until standard input ends.
-
-    Args:
-        project: the folder whose `.autonoe/status.json` is kept.
-        tools: the names of the tools to offer.
-        verified: the file with the verified deliverables, for the tool `verify`.
-        strict_transitions: refuse to block a passed deliverable.
-        socket: the socket of the run, which carries out the calls in place of this process.
-
-    Raises:
-        ConfigError: a tool is unknown, none is named, or the extra `deliver` is not installed.
-    """
-    offered = _offered(tools)
-    if socket is not None:
-        serve(partial(forward, socket), tools=offered)
-        return
-    from cuggino.storage import DeliverableStore, VerifiedFile  # a run stores what it is called for
-
-    store = DeliverableStore(project.resolve())
-    kept = VerifiedFile(verified.resolve()) if verified is not None else None
-
-    def call(tool: str, given: Mapping[str, object]) -> Mapping[str, object]:
-        called = store.call(
-            tool, given, now=datetime.now(UTC), strict=strict_transitions, verified=kept
-        )
-        return called.answer()
-
-    serve(call, tools=offered)
-
-
 def forward(socket: Path, tool: str, given: Mapping[str, object]) -> Mapping[str, object]:
     """Let the run at the socket call the tool, and return its answer.
 
@@ -193,14 +154,14 @@ def forward(socket: Path, tool: str, given: Mapping[str, object]) -> Mapping[str
     return answer
 
 
-def serve(call: Call, *, tools: Iterable[ToolName]) -> None:
-    """Serve the tools over standard input and output until the input ends.
+def serve(call: Call, *, tools: Iterable[str]) -> None:
+    """Serve the deliverable tools of these names over standard input and output until input ends.
 
     Calls run on threads, several at a time; all of them end before this returns. Every call is
     answered by one text with a JSON object, even for invalid input.
 
     Raises:
-        ConfigError: the MCP library is not installed.
+        ConfigError: the extra `deliver` is not installed, or as in `make_server`.
     """
     try:
         from mcp.server.stdio import stdio_server
@@ -219,12 +180,16 @@ def serve(call: Call, *, tools: Iterable[ToolName]) -> None:
     asyncio.run(until_input_ends())
 
 
-def make_server(call: Call, *, tools: Iterable[ToolName]) -> Server[Any]:
-    """Return the server, not yet serving; requires the MCP library."""
+def make_server(call: Call, *, tools: Iterable[str]) -> Server[Any]:
+    """Return the server of the tools of these names, not yet serving; requires the MCP library.
+
+    Raises:
+        ConfigError: a tool is unknown, or none is named.
+    """
     from mcp import types
     from mcp.server.lowlevel import Server
 
-    offered = tuple(dict.fromkeys(tools))
+    offered = tuple(dict.fromkeys(_offered(tools)))
 
     async def list_tools(context: object, params: object) -> types.ListToolsResult:
         return types.ListToolsResult(
@@ -290,7 +255,7 @@ def main(socket: str, tools: Iterable[str]) -> None:
     """
     for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(sign, signal.SIG_DFL)
-    serve(partial(forward, Path(socket)), tools=_offered(tools))
+    serve(partial(forward, Path(socket)), tools=tools)
 
 
 if __name__ == "__main__":

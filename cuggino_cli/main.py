@@ -8,6 +8,7 @@ person, 10 spec issue, 11 max iterations, 12 quota, 13 budget, 14 stalled, 15 al
 from __future__ import annotations
 
 import contextlib
+import difflib
 import gc
 import importlib
 import io
@@ -23,10 +24,11 @@ from typing import NoReturn
 import click
 
 from cuggino import __version__
+from cuggino.errors import CugginoError
 from cuggino_cli.commands import ALIASES, COMMANDS, GROUPS, SELDOM, module_of
-from cuggino_cli.follow.output import INTERRUPTED
 from cuggino_cli.help import TOPICS
 from cuggino_cli.screen import console
+from cuggino_cli.screen.console import INTERRUPTED
 from cuggino_cli.screen.standard_output import (
     discard_output,
     give_up_soon,
@@ -92,8 +94,6 @@ class LazyGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            import difflib
-
             near = difflib.get_close_matches(args[0], [*COMMANDS, *ALIASES], n=1)
             if not near or "mean" in error.message:
                 raise
@@ -142,9 +142,9 @@ def cli(ctx: click.Context) -> int | None:
     if ctx.invoked_subcommand is not None:
         return None
     if _is_set_up_on_terminal():
-        from cuggino_cli.commands import plan
-
-        code: int = ctx.invoke(plan.command)
+        plan = cli.get_command(ctx, "plan")
+        assert plan is not None
+        code: int = ctx.invoke(plan)
         return code
     click.echo(ctx.get_help())
     return 0
@@ -182,8 +182,6 @@ def main(args: list[str]) -> int:
             discard_output()  # its reader has exited
             return 1
         except Exception as error:
-            from cuggino.errors import CugginoError
-
             if isinstance(error, OSError) and error is output_failure():
                 discard_output()
                 console.complain(f"standard output cannot be written: {error.strerror}")

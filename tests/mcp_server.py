@@ -15,7 +15,6 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from cuggino.domain import ToolName
 from cuggino.mcp_server import Call, make_server
 from cuggino.storage.deliverables import DeliverableStore
 from cuggino_cli.main import main
@@ -56,11 +55,11 @@ async def client_within(project: Path, *more: str, tools: str = ALL_TOOLS) -> As
     """Connect the library's own client to the same server in this process, without pipes."""
     made: list[Any] = []
 
-    def serve(call: Call, *, tools: Iterable[ToolName]) -> None:
+    def serve(call: Call, *, tools: Iterable[str]) -> None:
         made.append(make_server(call, tools=tools))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cuggino.mcp_server.serve", serve)
+        patch.setattr("cuggino_cli.commands.mcp.serve", serve)
         assert 0 == main(arguments(project, *more, tools=tools)[2:])
     async with Client(made[0]) as connected:
         yield connected

@@ -127,7 +127,7 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "guard_audit": _room(
             "events errors edited_files guard config storage", "pydantic reactivex"
         ),
-        "mcp_server": _room("errors domain storage", "mcp"),
+        "mcp_server": _room("errors domain", "mcp"),
         "project_manager": _room(
             "events errors sandbox config prompts operators storage agents chat", "reactivex"
         ),
@@ -196,6 +196,49 @@ LOADS_NONE_OF: Mapping[str, frozenset[str]] = MappingProxyType(
     }
 )
 """Arguments of Python, and the libraries that it must not have imported at the end."""
+
+
+EXTRAS = frozenset({"apprise", "copilot", "distributed", "httpx", "mcp", "opentelemetry"})
+"""Libraries that only extras of cuggino install."""
+
+HOOK = re.compile(r"cuggino/(guard/.*|agents/base/(calls|hook)|agents/\w+/hook)\.py")
+"""The guard's hook, which starts before each tool call and loads only what a call needs."""
+
+LATE: Mapping[str, str] = MappingProxyType(
+    {
+        "cuggino/domain/prices.py": "30 ms for prices that most commands do not need; a run loads "
+        "them before its first agent",
+        "cuggino/git/state.py": "GitPython starts git when it is imported, and must know which",
+        "cuggino/processes/guardian.py": "a program that finds the package by its arguments",
+        "cuggino/pytest_plugin.py": "pytest loads it for the tests of every project",
+        "cuggino_cli/__init__.py": "the door of the package that all commands are in",
+        "cuggino_cli/console_scripts.py": "signals are handled before anything else is imported",
+        "cuggino_cli/follow/serving.py": "200 ms for a page that most runs do not serve",
+        "cuggino_cli/main.py": "`cuggino.files` cannot be imported on Windows, `--version` works",
+    }
+)
+"""Files with imports inside functions for a reason of their own."""
+
+
+def test_imports_stand_at_the_top() -> None:
+    """A function imports only an extra, what one subcommand needs, or for a reason in `LATE`.
+
+    So a reader sees what a module uses, and a run loads what it needs before its first agent.
+    """
+    late = {
+        path.relative_to(ROOT.parent).as_posix(): [*_late_imports(path)]
+        for path in [*_files(ROOT), *_files(CLI)]
+        if re.search(r"^ +(from|import) ", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    wrong = [
+        f"{place} imports {module} in {function.name}"
+        for place, found in late.items()
+        if place not in LATE and not HOOK.fullmatch(place)
+        for function, module in found
+        if not (_is_extra(module) or _is_subcommand(function))
+    ]
+    assert [] == wrong
+    assert [] == [place for place in LATE if not late[place]]
 
 
 def test_imports_go_downward() -> None:
@@ -381,6 +424,37 @@ def _imported_names(path: Path) -> Iterator[tuple[str, str]]:
                 yield from ((str(module), alias.name) for alias in names)
             case _:
                 pass
+
+
+def _late_imports(path: Path) -> Iterator[tuple[ast.FunctionDef | ast.AsyncFunctionDef, str]]:
+    """Yield the modules that are imported inside functions, each with its function."""
+    for function in _statements(path):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            for node in ast.walk(function):
+                match node:
+                    case ast.Import(names=names):
+                        yield from ((function, alias.name) for alias in names)
+                    case ast.ImportFrom(module=module, names=names):
+                        for alias in names:
+                            below = f"{module}.{alias.name}"
+                            yield function, below if _is_module(below) else str(module)
+                    case _:
+                        pass
+
+
+def _is_extra(module: str) -> bool:
+    """Return whether an extra installs the module, or one that this module of ours imports."""
+    place = ROOT.parent / f"{module.replace('.', '/')}.py"
+    used = _imports(place) if place.exists() else [module]
+    return any(name.partition(".")[0] in EXTRAS for name in used)
+
+
+def _is_subcommand(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Return whether the function is a subcommand of a group, `@command.command(...)`."""
+    return any(
+        ast.unparse(decorator).startswith("command.command(")
+        for decorator in function.decorator_list
+    )
 
 
 @functools.cache

@@ -36,7 +36,7 @@ def _look(desk: Desk, place: Place) -> Flow[None]:
     """Answer an item's spec issue if there is a reply; clear the question if it is settled."""
     issue = _open_issue(desk, place)
     if issue is None:
-        _settle(desk, place, "It was answered elsewhere; the work goes on.")
+        _settle(desk, place, "It was answered elsewhere; work continues.")
         return
     comments = yield from place.comments(f"read the replies on issue {place.number}")
     found = reply(place, comments)
@@ -44,7 +44,7 @@ def _look(desk: Desk, place: Place) -> Flow[None]:
         return
     issue = _open_issue(desk, place)  # it may have been settled while a forge was down
     if issue is None:
-        _settle(desk, place, "It was answered elsewhere; the work goes on.")
+        _settle(desk, place, "It was answered elsewhere; work continues.")
         return
     now = yield from current_time()
     if _is_recorded(desk, found):  # by a process that was killed before it settled the issue
@@ -53,7 +53,7 @@ def _look(desk: Desk, place: Place) -> Flow[None]:
         text = limited(cleaned(found.body).strip())
         answer = f"{text}\n\n({found.author}, {_source(found)})"
         answer_issue(desk.workspace, issue, answer, specs=desk.specs, at=now.astimezone())
-    _settle(desk, place, f"{found.author} has answered; the work goes on.")
+    _settle(desk, place, f"{found.author} has answered; work continues.")
     yield from emit(
         WatchIssueAnswered(
             filename=place.item,

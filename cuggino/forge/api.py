@@ -76,9 +76,7 @@ def emits_each(
             try:
                 values = yield from story(self, *args, **kwargs)
             except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-                raise ForgeRefused(
-                    f"the forge answered something else than expected: {error!r}"
-                ) from error
+                raise ForgeRefused(f"the forge sent an unexpected response: {error!r}") from error
             yield from emit(*values)
 
         return flow(expected)
@@ -273,7 +271,7 @@ class Api:
         self._has_started = True
         found = _HEADERS.match(printed)
         if found is None:
-            raise ForgeUnreachable(f"{self.program} printed no response of {self.host}")
+            raise ForgeUnreachable(f"{self.program} printed no response from {self.host}")
         lines = found[2].decode("latin-1").splitlines()
         parted = (line.partition(":") for line in lines)
         return Response(
@@ -300,7 +298,7 @@ class Api:
     def _unsent(self, error: ProcessFailed) -> Exception:
         """Return the error of a program that ended without a response."""
         if error.child_exit_code == LOGIN_MISSING:
-            return ForgeLoginMissing(f"nobody is logged in to {self.host}", hint=self._login)
+            return ForgeLoginMissing(f"not logged in to {self.host}", hint=self._login)
         lines = error.stderr_tail.strip().splitlines()
         return ForgeUnreachable(one_line(lines[0]) if lines else error.message)
 
@@ -317,7 +315,7 @@ class Api:
             )
         if status == 429 or (status == 403 and _is_limit(response, message)):
             return ForgeLimited(
-                f"{self.host} limits requests: {message}", until=_until(response, now)
+                f"{self.host} is rate-limiting requests: {message}", until=_until(response, now)
             )
         if status >= 500 or status == 408:
             return ForgeUnreachable(f"{self.host} failed with {status}: {message}")

@@ -104,7 +104,7 @@ def _lost(desk: Desk, place: Place, first: Comment, mine: Comment | None) -> Flo
     item, number, forge = place.item, place.number, place.forge
     page = first.url or place.origin.url
     desk.origins.change(item, claimed_by=page, comment="", report={})
-    why = f"is claimed by {first.author} at {page}; delete that comment for it to begin here"
+    why = f"is claimed by {first.author} at {page}; delete that comment to start it here"
     desk.backlog.hold(item, why)
     if mine is not None:
         with suppress(ForgeRefused):  # already deleted

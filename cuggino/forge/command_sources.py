@@ -42,7 +42,7 @@ def command_source(
         def read(line: object) -> tuple[SourceItem, ...]:
             nonlocal count
             if not isinstance(line, bytes):
-                problems.append(f"it has not ended after {timeout:g} seconds")
+                problems.append(f"timed out after {timeout:g} seconds")
                 return ()
             count += 1
             if not line.strip():

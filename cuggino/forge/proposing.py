@@ -347,7 +347,7 @@ class PullRequests:
         elif ci.state == "failed" and ci.is_settled:
             if is_theirs:
                 raise ForgeRefused(
-                    f"somebody else has pushed to {pull.branch}, and a job fails there: "
+                    f"someone else pushed to {pull.branch}, and a job failed there: "
                     f"{_names(ci.failed)}"
                 )
             yield from self._report(proposed, "red", _names(ci.failed))
@@ -442,7 +442,7 @@ class PullRequests:
         message = ""
         if is_theirs:
             state = "taken-over"
-            message = f"somebody else has pushed {pull.head[:12]}; a person merges it"
+            message = f"someone else pushed {pull.head[:12]}, so a person has to merge it"
         elif ci.state == "failed":
             state, message = "red", _names(ci.failed)
         elif not ci.is_settled:
@@ -452,7 +452,7 @@ class PullRequests:
         elif not self._settings.auto_merge:
             state = "green"
         elif pull.is_draft:
-            state, message = "blocked", "it is a draft: a person declares it ready"
+            state, message = "blocked", "it is a draft: mark it as ready for review"
         elif known.ci:
             files = ", ".join(known.ci[:5]) + (", ..." if len(known.ci) > 5 else "")
             state = "blocked"

@@ -104,7 +104,7 @@ def text_of(report: Report, redact: Redaction) -> str:
         parts.append(foreign(redact(report.quoted)))
     if report.state == "question":
         parts.append(
-            "**To answer, reply here.** The first reply of somebody with write access counts; it "
+            "**To answer, reply here.** The first reply from someone with write access counts; it "
             f"becomes part of the specification. (`{report.question}`)"
         )
     if links := _links(report):
@@ -114,12 +114,12 @@ def text_of(report: Report, redact: Redaction) -> str:
 
 
 _SENTENCES: dict[ReportState, str] = {
-    "working": "An agent works on this.",
-    "waiting": "The work on this waits.",
-    "question": "The work on this needs an answer.",
-    "proposed": "The work on this is proposed.",
-    "landed": "The work on this has landed.",
-    "parked": "The work on this was given up.",
+    "working": "An agent is working on this.",
+    "waiting": "Work on this is waiting.",
+    "question": "Work on this needs an answer.",
+    "proposed": "A pull request is open for this.",
+    "landed": "Work on this has landed.",
+    "parked": "Work on this was given up.",
     "removed": "This was removed from the backlog.",
 }
 
@@ -168,13 +168,13 @@ def _waits(report: Report, event: WaitingStarted) -> Report:
 
 def _retried(report: Report, event: WatchItemRetry) -> Report:
     times = f" (attempt {event.attempt} of {event.max_attempts})" if event.counted else ""
-    return report.now("waiting", f"It failed and is tried again{times}:", event.message)
+    return report.now("waiting", f"It failed and will be retried{times}:", event.message)
 
 
 def _candidate(report: Report, event: WatchCandidate) -> Report:
     if not event.approved:
         return report
-    return report.now("working", "It is done, and waits to land.").but(commit=event.commit)
+    return report.now("working", "It is done and waiting to land.").but(commit=event.commit)
 
 
 _SENT_BACK = {
@@ -191,12 +191,12 @@ def _sent_back(report: Report, event: WatchSentBack) -> Report:
 
 
 _PROPOSAL = {
-    "pending": "Its checks run.",
+    "pending": "Its checks are running.",
     "green": "All checks have passed.",
     "red": "A check has failed.",
-    "queued": "It is merged once the rules allow.",
+    "queued": "It will be merged once the rules allow it.",
     "blocked": "A person has to act.",
-    "taken-over": "Somebody else has pushed to its branch.",
+    "taken-over": "Someone else has pushed to its branch.",
 }
 
 
@@ -234,7 +234,7 @@ _CHANGES: dict[type[Event], Callable[[Report, Any], Report]] = {
     WaitingEnded: lambda report, _: report.now("working"),
     WatchItemRetry: _retried,
     WatchCandidate: _candidate,
-    WatchLanding: lambda report, _: report.now("working", "It is merged and checked."),
+    WatchLanding: lambda report, _: report.now("working", "It is being merged and checked."),
     WatchSentBack: _sent_back,
     WatchProposed: lambda report, event: report.now("proposed").but(
         pull_request=event.url, branch=event.branch, commit=event.commit
@@ -245,7 +245,7 @@ _CHANGES: dict[type[Event], Callable[[Report, Any], Report]] = {
     WatchLanded: _landed,
     WatchItemCompleted: _completed,
     WatchItemRetained: lambda report, _: report.now(
-        "working", "It was edited meanwhile, and is worked on again."
+        "working", "It was edited in the meantime, and is being worked on again."
     ),
     WatchItemParked: lambda report, event: report.now("parked", quoted=event.reason),
     WatchItemImported: _imported,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import TYPE_CHECKING, NamedTuple
+
+from cuggino.guard.profiles import EXTENDED_NAME, PROFILES
 
 if TYPE_CHECKING:
     from cuggino.guard.policy import Mode
@@ -10,8 +13,6 @@ if TYPE_CHECKING:
 
 def profile_names() -> tuple[str, ...]:
     """Return the valid profile names; `base` is always active."""
-    from cuggino.guard.profiles import EXTENDED_NAME, PROFILES  # few projects choose profiles
-
     return ("base", *PROFILES, EXTENDED_NAME)
 
 
@@ -20,8 +21,6 @@ class UnknownProfile(ValueError):
 
     def __init__(self, name: str) -> None:
         super().__init__(f'unknown profile "{name}"')
-        import difflib
-
         names = profile_names()
         near = difflib.get_close_matches(name, names, n=1)
         valid = "valid profiles: " + ", ".join(names)

@@ -7,12 +7,10 @@ it around each command that it runs. The agent's file tools are covered by the g
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
 
 from cuggino.guard.policy import Policy
-
-if TYPE_CHECKING:  # the hook, which starts for every call, does without it
-    from pathlib import Path
 
 SandboxSource: TypeAlias = Literal["cli", "env", "default"]
 
@@ -106,8 +104,6 @@ def sandbox_for(
     for missing names that it protects (such as `.mcp.json`) in every writable folder above the
     project, and removes them afterward. Commands keep a temporary folder of their own, `$TMPDIR`.
     """
-    from pathlib import Path
-
     root = Path(policy.project)
     names = [name for name in (*policy.protected, *policy.read_only, *keep) if name != ".git"]
     granted = [root / name for name in policy.granted]

@@ -231,7 +231,7 @@ class AttemptsRun(Story):
         self._error: CugginoError | None = None
         """The last error of an attempt."""
         self._is_halted = False
-        """True if others meet it, too: that attempt goes on when the run is resumed."""
+        """True if all attempts would meet it: that one continues when the run is resumed."""
         self._target: Slot | None = None
         """The slot that gets the commit of the chosen attempt, if this is the run of its item."""
         services, after = run.services, 0
@@ -248,7 +248,7 @@ class AttemptsRun(Story):
         self._trunk = Trunk(gate_of(services, options))
         self._base = ""
         self._unanswered: LoopStalled | None = None
-        """The result of the run if nobody has approved the landing in time."""
+        """The result of the run if the landing was not approved in time."""
         self.commands: Commands = Commands(run.control)
 
     def run(self) -> Flow[None]:
@@ -445,7 +445,7 @@ class AttemptsRun(Story):
         yield from forward(self._loss(number, why, reason))
 
     def _why_unapproved(self, name: str) -> str:
-        """Return how the run of the attempt has ended, and what its check said last."""
+        """Return the end of the attempt's run, and the last output of its check."""
         ended = self._race.ends.get(name)
         reason = ended.message if ended is not None else "not approved"
         check = self._check(name)
@@ -463,7 +463,7 @@ class AttemptsRun(Story):
         return outputs[-1] if outputs else None
 
     def _item(self, name: str) -> str:
-        """Return what the runs of the attempt are recorded as: no other run has the same."""
+        """Return the name by which the runs of the attempt are recorded, unique to it."""
         return f"{name} {self._run.session.id}"
 
     def _options_of(self, number: int, *, is_first: bool) -> LoopRunOptions:
@@ -605,7 +605,7 @@ class AttemptsRun(Story):
             )
             yield from forward(self._heard(just(back), name))
         else:
-            message = f"nobody has approved it within {self._options.approve_within}"
+            message = f"not approved within {self._options.approve_within}"
             yield from self._lost(number, "not-approved", message)
             iteration = self._race.ends[name].iteration
             self._unanswered = LoopStalled(iteration=iteration, reason="approval", message=message)

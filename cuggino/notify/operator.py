@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from reactivex import Observable, abc, never, operators as ops, timer
 from reactivex.disposable import CompositeDisposable, Disposable, SerialDisposable
@@ -71,16 +71,14 @@ def with_notifications(
         def subscribe(
             observer: abc.ObserverBase[Any], scheduler: abc.SchedulerBase | None = None
         ) -> abc.DisposableBase:
+            name = f"cuggino ({one_line(project)})" if project else "cuggino"
             calls = _Calls(
                 notifier,
                 observer,
                 serial(scheduler),
-                name=f"cuggino ({one_line(project)})" if project else "cuggino",
+                _Outbox(name, frozenset(on), page, mask),
                 subject=subject,
-                on=frozenset(on),
                 at=at,
-                page=page,
-                mask=mask,
                 interrupt=never() if interrupt is None else interrupt,
             )
             upstream = source.subscribe(
@@ -93,6 +91,92 @@ def with_notifications(
     return operator
 
 
+class _Reported(NamedTuple):
+    """What a person knows of a run, and when they are told about the night."""
+
+    night: Night
+    at: str | None
+    """The local time of the message about a night."""
+    morning: datetime | None
+    """When the next such message is due; None without a time."""
+    limits: frozenset[tuple[str, datetime | None]] = frozenset()
+    """Usage limits that were reported, which several items may reach at once."""
+
+    @classmethod
+    def since(cls, now: datetime, at: str | None) -> _Reported:
+        """Return the state at the beginning of a stream."""
+        return cls(Night(), at, next_time(at, now) if at is not None else None)
+
+    def add(self, event: ev.Event, now: datetime) -> tuple[_Reported, list[Message]]:
+        """Return the state after an event, and the messages about it."""
+        night, morning, limits = self.night.add(event, now), self.morning, self.limits
+        messages: list[Message] = []
+        if isinstance(event, ev.WatchBacklogWaiting) and not event.proposals:
+            if night.has_items:
+                messages.append(night_message(night, now, ended=True))
+            return self._replace(night=night.next()), messages
+        if self.at is not None and morning is not None and now >= morning:
+            morning = next_time(self.at, now)
+            if self.night.has_items:
+                messages.append(night_message(night, now, ended=False))
+                night = night.next()
+        message = message_for(event, night)
+        limit = limit_of(event) if isinstance(event, ev.RateLimited | ev.QuotaWaiting) else None
+        if message is not None and limit not in limits:  # the wait that follows has the same limit
+            messages.append(message)
+            limits |= set() if limit is None else {limit}
+        return _Reported(night, self.at, morning, limits), messages
+
+
+class _Outbox:
+    """The messages that wait to be sent, as one if there are several."""
+
+    def __init__(
+        self,
+        name: str,
+        on: frozenset[Occasion],
+        page: Callable[[], str | None],
+        mask: Callable[[str], str],
+    ) -> None:
+        self.mask = mask
+        self._name = name
+        self._on = on
+        self._page = page
+        self._waiting: list[Message] = []
+        self._dropped = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def add(self, message: Message) -> None:
+        """Keep a message about one of the occasions."""
+        if not message.occasions & self._on:
+            return
+        if len(self._waiting) < WAITING_LIMIT:
+            self._waiting.append(message)
+        else:
+            self._dropped += 1
+
+    def clear(self) -> None:
+        """Drop the messages."""
+        self._waiting.clear()
+
+    def take(self) -> tuple[str, str]:
+        """Return title and body of the waiting message, or of all of them as one."""
+        waiting, self._waiting = self._waiting, []
+        dropped, self._dropped = self._dropped, 0
+        if len(waiting) == 1:
+            title, body = waiting[0].title, waiting[0].body
+        else:
+            title = f"{len(waiting) + dropped} messages"
+            lines = ["\n".join(filter(None, (one.title, one.body))) for one in waiting]
+            body = "\n\n".join([*lines, *([f"and {dropped} more"] if dropped else [])])
+        text = plain(self.mask(body))
+        if (address := self._page()) is not None:
+            text = f"{text}\n{address}" if text else address
+        return f"{self._name}: {one_line(self.mask(title))}", text
+
+
 class _Calls:
     """The notifications of one subscription, on its scheduler: one is sent, others wait."""
 
@@ -101,32 +185,20 @@ class _Calls:
         notifier: Notifier,
         observer: abc.ObserverBase[Any],
         lane: abc.SchedulerBase,
+        outbox: _Outbox,
         *,
-        name: str,
         subject: str,
-        on: frozenset[Occasion],
         at: str | None,
-        page: Callable[[], str | None],
-        mask: Callable[[str], str],
         interrupt: Observable[object],
     ) -> None:
         self._notifier = notifier
         self._observer = observer
         self._lane = lane
-        self._name = name
+        self._outbox = outbox
         self._subject = subject
-        self._on = on
-        self._at = at
-        self._page = page
-        self._mask = mask
         self._interrupt = interrupt
-        self._night = Night()
-        self._morning = next_time(at, lane.now) if at is not None else None
-        self._waiting: list[Message] = []
-        self._dropped = 0
+        self._reported = _Reported.since(lane.now, at)
         self._running = SerialDisposable()
-        self._limits: set[tuple[str, datetime | None]] = set()
-        """Texts of notified usage limits, which several items may reach at once."""
         self._sending = self._failed = self._disposed = False
         self._held: list[Callable[[], None]] | None = None
         """Items and end held back until the last notification was sent; None before the end."""
@@ -138,22 +210,22 @@ class _Calls:
         if self._held is not None:
             self._held.append(lambda: self._observer.on_next(event))
             return
-        if isinstance(event, ev.RunResult) and self._night.state.kind != "watch":
+        if isinstance(event, ev.RunResult) and self._reported.night.state.kind != "watch":
             self._add(event)
-            message = None
+            night, message = self._reported.night, None
             if event.outcome != "interrupted":
-                message = result_message(event, self._night, self._lane.now, subject=self._subject)
+                message = result_message(event, night, self._lane.now, subject=self._subject)
             self._end(message, lambda: self._observer.on_next(event))
         else:
             self._observer.on_next(event)
             self._add(event)
 
     def fail(self, error: Exception) -> None:
-        message = None
-        if self._night.began is not None:
-            message = error_message(error, self._night, self._lane.now, subject=self._subject)
+        night, message = self._reported.night, None
+        if night.began is not None:
+            message = error_message(error, night, self._lane.now, subject=self._subject)
         if isinstance(error, Interrupted):
-            self._waiting.clear()
+            self._outbox.clear()
             self._running.disposable = Disposable()
             self._sending = False
         self._end(message, lambda: self._observer.on_error(error))
@@ -169,7 +241,7 @@ class _Calls:
             return
         self._held = [then]
         if message is not None:
-            self._queue(message)
+            self._queue([message])
         if not self._flush_if_idle():
             asked = self._interrupt.pipe(ops.observe_on(self._lane))
             self._patience.disposable = CompositeDisposable(
@@ -178,14 +250,14 @@ class _Calls:
             )
 
     def _flush_if_idle(self) -> bool:
-        if self._held is None or self._sending or self._waiting:
+        if self._held is None or self._sending or self._outbox:
             return False
         self._flush()
         return True
 
     def _flush(self) -> None:
         """Pass on the held events, and drop the notifications not sent yet."""
-        self._waiting.clear()
+        self._outbox.clear()
         self._patience.disposable = Disposable()
         while self._held and not self._disposed:
             self._held.pop(0)()
@@ -195,41 +267,18 @@ class _Calls:
     def _add(self, event: ev.Event) -> None:
         if self._disposed:
             return
-        now = self._lane.now
-        before, self._night = self._night, self._night.add(event, now)
-        if isinstance(event, ev.WatchBacklogWaiting) and not event.proposals:
-            if self._night.has_items:
-                self._queue(night_message(self._night, now, ended=True))
-            self._night = self._night.next()
-            return
-        if self._morning is not None and now >= self._morning:
-            self._morning = next_time(self._at or "", now)
-            if before.has_items:
-                self._queue(night_message(self._night, now, ended=False))
-                self._night = self._night.next()
-        message = message_for(event, self._night)
-        if message is None:
-            return
-        if isinstance(event, ev.RateLimited | ev.QuotaWaiting):
-            limit = limit_of(event)
-            if limit in self._limits:  # the wait that follows, too
-                return
-            self._limits.add(limit)
-        self._queue(message)
+        self._reported, messages = self._reported.add(event, self._lane.now)
+        self._queue(messages)
 
-    def _queue(self, message: Message) -> None:
-        if not message.occasions & self._on:
-            return
-        if len(self._waiting) < WAITING_LIMIT:
-            self._waiting.append(message)
-        else:
-            self._dropped += 1
-        self._send()
+    def _queue(self, messages: Iterable[Message]) -> None:
+        for message in messages:
+            self._outbox.add(message)
+            self._send()
 
     def _send(self) -> None:
         # A loop, not recursion: a notifier may complete within `subscribe`.
-        while self._waiting and not self._sending and not self._disposed:
-            title, body = self._next()
+        while self._outbox and not self._sending and not self._disposed:
+            title, body = self._outbox.take()
             self._sending = True
             try:
                 stream = self._notifier.notify(title, body)
@@ -238,21 +287,6 @@ class _Calls:
                 )
             except Exception as error:
                 self._unsent(error)
-
-    def _next(self) -> tuple[str, str]:
-        """Return title and body of the waiting message, or of all of them as one."""
-        waiting, self._waiting = self._waiting, []
-        dropped, self._dropped = self._dropped, 0
-        if len(waiting) == 1:
-            title, body = waiting[0].title, waiting[0].body
-        else:
-            title = f"{len(waiting) + dropped} messages"
-            lines = ["\n".join(filter(None, (one.title, one.body))) for one in waiting]
-            body = "\n\n".join([*lines, *([f"and {dropped} more"] if dropped else [])])
-        text = plain(self._mask(body))
-        if (address := self._page()) is not None:
-            text = f"{text}\n{address}" if text else address
-        return f"{self._name}: {one_line(self._mask(title))}", text
 
     def _sent(self) -> None:
         self._sending = False
@@ -265,7 +299,7 @@ class _Calls:
         if not self._failed:
             self._failed = True
             words = error.message if isinstance(error, CugginoError) else str(error)
-            words = self._mask(words) or type(error).__name__
+            words = self._outbox.mask(words) or type(error).__name__
             self._observer.on_next(ev.NotificationFailed(message=words))
         self._go_on()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from reactivex import Observable, just, operators as ops
 
@@ -47,19 +48,19 @@ LINGER = 30.0
 
 
 def no_facts() -> Flow[LlmTerminalMarkerEvent | None]:
-    """Return None: nothing but the agent knows how the stage ended."""
+    """Return None: only the agent decides how the stage ends."""
     yield from ()
     return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What the files of a stage say, besides its agent."""
+    """The evidence in the files of a stage, besides what its agent reports."""
 
     record: Callable[[LastWord], LastWord] = lambda word: word
-    """Adds to an approval what the files say about it."""
+    """Adds the evidence in the files to an approval."""
     facts: Callable[[], Flow[LlmTerminalMarkerEvent | None]] = no_facts
-    """Returns the marker that the files stand for if no agent gave one; None without any."""
+    """Returns the marker that the files imply if no agent gave one, or None."""
     left: Callable[[], Observable[str]] = lambda: just("")
     """Emits the work that an agent has left, for the one that replaces it."""
     review: str = ""
@@ -155,6 +156,52 @@ def _ends_stage(event: object) -> bool:
     return is_llm_terminal_marker_event(event) or isinstance(event, ApprovalQuestioned)
 
 
+class _Seen(NamedTuple):
+    """What the sessions of a stage have emitted, as far as its end depends on it."""
+
+    last: Event | None = None
+    unnamed: str = ""
+    """The end of the text of messages without an id."""
+    spent: Spending = Spending()
+    duration: float = 0.0
+    is_replaced: bool = False
+    """True once an agent was replaced because it gave no marker."""
+
+    def add(self, event: Event) -> _Seen:
+        """Return the value after an event of a session."""
+        spent = self.spent.add(event)
+        match event:
+            case AgentReplaced(no_marker=True):
+                return self._replace(spent=spent, is_replaced=True)
+            case UsageUpdate() | SupervisionEvent():
+                return self._replace(spent=spent)
+            case SessionEnded():
+                return self._replace(spent=spent, duration=self.duration + (event.duration or 0.0))
+            case AgentMessage(message_id=None, parent_tool_use_id=None):
+                unnamed = (self.unnamed + event.text)[-_LONGEST_UNNAMED:]
+                return self._replace(spent=spent, last=event, unnamed=unnamed)
+            case _:
+                return self._replace(spent=spent, last=event)
+
+    def without_marker(self, phase: str, tags: MarkerTags) -> str:
+        """Return the message about a stage that has ended without a terminal marker."""
+        match self.last:
+            case None:
+                return "Agent stream ended without emitting any marker"
+            case LlmMarkerEvent():
+                return f"Non-terminal marker received from {phase} agent (got: {self.last.tag})"
+            case _:
+                what = "Agent stream ended without emitting a marker"
+                what = f"{what} (last event: {self.last.tag})"
+                split = next((tag for tag in tags if f"</{tag}>" in self.unnamed), None)
+                if split is None:
+                    return what
+                return (
+                    f"{what}; its text has <{split}> where it does not count: the tag must begin "
+                    "a line, and all parts of a message need the same message_id"
+                )
+
+
 class _AgentStage:
     def __init__(
         self,
@@ -189,13 +236,7 @@ class _AgentStage:
         )
         self._statement = Statement()
         self._is_questioned = False
-        self._is_replaced = False
-        """True once an agent was replaced that had forgotten its marker."""
-        self._last: Event | None = None
-        self._unnamed = ""
-        """The end of the text of messages without an id."""
-        self._spent = Spending()
-        self._duration = 0.0
+        self._seen = _Seen()
 
     def run(self) -> Flow[LlmTerminalMarkerEvent]:
         try:
@@ -205,7 +246,7 @@ class _AgentStage:
         except LlmSessionError as error:
             outcome = self._sessions.outcome
             is_limit = isinstance(error, BudgetExceeded | QuotaExceeded)
-            if outcome is None and self._is_replaced and not is_limit:
+            if outcome is None and self._seen.is_replaced and not is_limit:
                 inferred = yield from self._inferred()
                 if inferred is not None:
                     return inferred
@@ -225,10 +266,10 @@ class _AgentStage:
         if inferred is not None:
             return inferred
         yield from emit(*self._cost())
-        raise LoopError(self._phase, self._without_marker(), cause=None)
+        raise LoopError(self._phase, self._seen.without_marker(self._phase, self._tags), cause=None)
 
     def _inferred(self) -> Flow[LlmTerminalMarkerEvent | None]:
-        """End the stage with the marker that its files stand for, if they do."""
+        """End the stage with the marker that its files imply, if there is one."""
         marker = yield from self._evidence.facts()
         if marker is None:
             return None
@@ -236,7 +277,7 @@ class _AgentStage:
         return (yield from self._end(marker))
 
     def _question(self, reasons: Sequence[str]) -> Flow[LlmTerminalMarkerEvent]:
-        """Ask the agent about its approval, in the same session; return what counts then."""
+        """Ask the agent about its approval in the same session; return the resulting marker."""
         if self._sessions.can_be_resumed and not self._statement.has_failed:
             self._is_questioned = True
             again = self._sessions.resumed(question(reasons, review=self._evidence.review))
@@ -335,24 +376,14 @@ class _AgentStage:
                 return ()
             case LlmMarkerEvent():
                 return self._marks(event)
-            case AgentReplaced(no_marker=True):
-                self._is_replaced = True
-            case UsageUpdate() | SupervisionEvent():
-                pass
-            case SessionEnded():
-                self._duration += event.duration or 0.0
-            case AgentMessage(message_id=None, parent_tool_use_id=None):
-                self._last = event
-                self._unnamed = (self._unnamed + event.text)[-_LONGEST_UNNAMED:]
             case _:
-                self._last = event
-        self._spent = self._spent.add(event)
-        return ()
+                self._seen = self._seen.add(event)
+                return ()
 
     def _marks(self, event: LlmMarkerEvent) -> Iterable[Event]:
         """Pass the marker on, and emit the cost before a terminal one."""
         self._on_marker(event)
-        self._last = event
+        self._seen = self._seen._replace(last=event)
         before = self._before_marker(event)
         if not is_llm_terminal_marker_event(event):
             return before
@@ -360,7 +391,7 @@ class _AgentStage:
 
     def _cost(self) -> Iterable[Event]:
         """Yield the cost of the stage, if known."""
-        spent, total = self._spent, self._supervision.ledger.spent
+        spent, total = self._seen.spent, self._supervision.ledger.spent
         if spent.cost_usd is None and not spent.total_tokens:
             return
         yield StageCost(
@@ -368,27 +399,8 @@ class _AgentStage:
             cost_usd=spent.cost_usd,
             cost_estimated=spent.cost_estimated,
             usage=spent.usage,
-            duration=self._duration or None,
+            duration=self._seen.duration or None,
             total_cost=total.cost_usd,
             total_estimated=total.cost_estimated,
             total_usage=total.usage,
         )
-
-    def _without_marker(self) -> str:
-        match self._last:
-            case None:
-                return "Agent stream ended without emitting any marker"
-            case LlmMarkerEvent():
-                return (
-                    f"Non-terminal marker received from {self._phase} agent (got: {self._last.tag})"
-                )
-            case _:
-                what = "Agent stream ended without emitting a marker"
-                what = f"{what} (last event: {self._last.tag})"
-                split = next((tag for tag in self._tags if f"</{tag}>" in self._unnamed), None)
-                if split is None:
-                    return what
-                return (
-                    f"{what}; its text has <{split}> where it does not count: the tag must begin "
-                    "a line, and all parts of a message need the same message_id"
-                )

@@ -14,14 +14,14 @@ from cuggino.storage import ControlFolder
 PERIOD = 0.5
 """Seconds between polls of the folder."""
 _QUIET, _SLOWER = 600, 4
-"""After so many polls in a row without a command the period is so many times longer."""
+"""Consecutive polls without a command after which the period is longer, and by what factor."""
 
 
 def control_commands(folder: ControlFolder, *, period: float = PERIOD) -> Observable[ControlEvent]:
     """Emit the commands in the folder: existing ones at once, then new ones as they arrive.
 
-    The folder is polled every `period` seconds, and a quarter as often when nothing has come for
-    long: listing an empty one is cheaper than watching it, and most of what a run costs that waits
+    The folder is polled every `period` seconds, and a quarter as often after five quiet minutes:
+    listing an empty folder is cheaper than watching it, and is most of the cost of a run that waits
     for hours. A file that is not a command from the user is emitted as `ControlIgnored`. Never
     completes.
     """

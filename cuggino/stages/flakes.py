@@ -1,4 +1,4 @@
-"""`flake_stage`: a check that failed and passes on the same files is told, and counted."""
+"""`flake_stage`: a check that failed and passes on the same files is reported and counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent that is replaced has left, for the one that takes over."""
+"""The work that a replaced agent has left, for its successor."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from cuggino.sandbox import Views
 
 _LONGEST_WORDS = 4_000
 _LONGEST_DIFF = 20_000
-"""The most characters of each in a prompt."""
+"""Maximum characters of each in a prompt."""
 _MOST_NEW = 100
-"""The most new files that are listed."""
+"""Maximum number of new files that are listed."""
 _DIFF = ("diff", "--no-ext-diff", "--no-textconv", "--no-color", "--text", "--relative", "HEAD")
 
 
@@ -48,7 +48,7 @@ def _work_left(cwd: Path, views: Views | None) -> Flow[None]:
 
 
 def handover(words: str, changes: str) -> str:
-    """Return the part of a prompt on the agent before: its last words and the work that it left."""
+    """Return the section of a prompt on the previous agent: its last message and its work."""
     sections = [
         "Another agent worked on this before you and was stopped. Check what it found and left "
         "before you go on; none of it has been reviewed."

@@ -1,7 +1,7 @@
 """Files that instruct agents, such as `AGENTS.md`: later roles read them as a run found them.
 
-An implementer may write them as work. So that it does not instruct who judges that work, copies are
-kept in the session's files when the first agent of a run begins; a resumed run has them still.
+An implementer may change them as part of its work. To keep it from instructing its reviewer, copies
+are kept in the session's files when the first agent of a run begins; a resumed run still has them.
 """
 
 from __future__ import annotations

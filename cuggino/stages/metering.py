@@ -62,7 +62,7 @@ class Meter:
         self._is_limited = is_limited
         self._usage = Usage()
         self._estimate: float | None = 0.0
-        """The price of this usage; None once nobody knows it."""
+        """The price of this usage; None once it is unknown."""
 
     def priced(self, event: Event) -> Iterator[Event]:
         """Yield the event, with the model and the cost if they are known."""

@@ -76,7 +76,7 @@ _MARKERS: dict[Role, tuple[type[LlmMarkerEvent], ...]] = {
 
 
 class Turn(NamedTuple):
-    """Which agent of its role works, for a loop that can be resumed and that can wait."""
+    """The position of an agent among those of its role, and the session that it may resume."""
 
     number: int | None = None
     """The agents of the role so far, from 1; default: not counted."""
@@ -117,7 +117,7 @@ def planning_stage(
     form: str = "",
     turn: Turn = UNCOUNTED,
 ) -> Observable[LoopEvent]:
-    """Plan the focus: an agent writes the plan that implementing agents work off.
+    """Plan the focus: an agent writes the plan that implementing agents work through.
 
     ::
 
@@ -278,7 +278,7 @@ def chosen_attempt(text: str, count: int) -> tuple[int, str] | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Task:
-    """What one agent is asked to do."""
+    """The task of one agent."""
 
     role: Role
     prompt: str
@@ -339,7 +339,7 @@ def _story(place: Workplace, task: _Task, turn: Turn) -> Flow[None]:
 
 
 def _evidence(place: Workplace, task: _Task) -> Evidence:
-    """Return what the files of the stage say, besides its agent."""
+    """Return the evidence in the files of the stage."""
     session = place.session
 
     def record(word: LastWord) -> LastWord:
@@ -359,7 +359,7 @@ def _evidence(place: Workplace, task: _Task) -> Evidence:
 
 
 def _facts(place: Workplace, task: _Task) -> Flow[LlmTerminalMarkerEvent | None]:
-    """Return the marker that the files of the stage stand for; None without any."""
+    """Return the marker that the files of the stage imply, or None."""
     session = place.session
     match task.role:
         case "planning" if session.plan_text():

@@ -101,5 +101,5 @@ class Services:
         return self.fingerprint(cwd, exclude=(*exclude, *self.agent.own_files), plan=plan)
 
     def project_trace(self, cwd: Path, *, exclude: tuple[Path, ...]) -> Observable[str]:
-        """Emit the digest of what is no part of the fingerprint, without the agent's own files."""
+        """Emit the digest of everything outside the fingerprint, without the agent's own files."""
         return self.trace(cwd, exclude=(*exclude, *self.agent.own_files))

@@ -77,7 +77,7 @@ class Sessions:
 
     @property
     def outcome(self) -> Event | None:
-        """What the terminal markers amount to; None without one."""
+        """The outcome by the terminal markers; None without any."""
         return self._choose(self.endings) if self.endings else None
 
     @property
@@ -201,7 +201,7 @@ class Sessions:
         return defer(lambda _: start())
 
     def _violated(self, error: RoleViolation) -> Observable[Event]:
-        """Replace the agent; its verdict is void. The third in a row is the failure."""
+        """Replace the agent; its verdict is void. The third violation in a row is the error."""
         self.endings = []
         self._violations += 1
         if self._violations >= MOST_VIOLATIONS:

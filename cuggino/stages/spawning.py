@@ -182,7 +182,7 @@ def choose_sandbox(
 
 
 def _unlimited(options: StageOptions, agent: LlmAgent, roles: Sequence[Role]) -> Iterator[str]:
-    """Yield each agent whose network nothing limits, with the reason."""
+    """Yield each agent with unlimited network access, with the reason."""
     for role in roles:
         for one in agent.agents_for(role):
             why = "the guard is off" if options.guard == "off" else one.sandbox_unavailable()

@@ -91,7 +91,7 @@ def find_snapshot(snapshots: Sequence[Snapshot], name: str | None = None) -> Sna
     if len(runs) > 1:
         raise RunNotFound(
             f"several runs begin with {run or name}: {', '.join(runs)}",
-            hint="write more of the id",
+            hint="give more of the id",
         )
     return found[0]
 
@@ -212,8 +212,8 @@ def _undo(work: WorkTree, plan: UndoPlan) -> Flow[None]:
     if contents.tree != plan.tree:
         raise StorageError(
             "undo",
-            "files have changed since it was shown what would change",
-            hint="look again: `cuggino undo`",
+            "files have changed since the preview",
+            hint="run `cuggino undo` again",
         )
     wanted = [row for row in plan.changes if row.kind != "remove"]
     sizes = yield from _sizes(work, wanted)

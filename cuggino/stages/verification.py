@@ -1,4 +1,4 @@
-"""`verified`: a session that has changed protected files does not count, and they are restored."""
+"""`verified`: a session that has changed protected files is void, and they are restored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions that have waited (`<WAITING>`): what agents are told, and how they are resumed."""
+"""Sessions that have waited (`<WAITING>`): the instructions for agents, and the resuming."""
 
 from __future__ import annotations
 

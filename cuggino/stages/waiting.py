@@ -48,9 +48,9 @@ POLLS = Schedule.constant("10s").times(6).and_then(Schedule.exponential("20s", 1
 """How often a command is run."""
 
 _LOOKS = Schedule.constant("2s").times(30).and_then(Schedule.constant("10s"))
-"""How often a process, or a file that cannot be watched, is looked at."""
+"""How often a process, or a file that cannot be watched, is checked."""
 _TICKS = Schedule.constant("30s")
-"""How often a watched folder is looked at besides, as some systems lose changes."""
+"""How often a watched folder is listed as well, as some systems lose changes."""
 _SETTLE = 1.0
 """Seconds in which a file may still be written."""
 _MOMENT = 0.001
@@ -70,8 +70,8 @@ class NoCi:
     """A project whose CI is unknown."""
 
     def found(self, until: CiDone, cwd: Path) -> Observable[CiDone]:
-        """Fail: nobody knows it."""
-        raise ConfigError("this project has no CI that can be asked")
+        """Fail: the CI is unknown."""
+        raise ConfigError("this project has no CI that cuggino can query")
 
     def outcome(self, until: CiDone, cwd: Path) -> Observable[Event | str]:
         """Emit nothing."""
@@ -99,7 +99,7 @@ class WaitingPlace:
     is_confined: bool = False
     """True if an agent names what is awaited, so that paths stay in the folder."""
     numbers_processes: bool = True
-    """False if who names a process is in a sandbox that numbers processes by itself."""
+    """False if process ids come from a sandbox with a PID namespace of its own."""
 
 
 Result: TypeAlias = "WaitingEnded | WaitingRefused"
@@ -175,7 +175,7 @@ def _refused(asked: str, reason: str) -> WaitingRefused:
 
 
 def _begin(until: Until, place: WaitingPlace) -> Flow[None]:
-    """Emit what is awaited, with all that a later process has to know; or why it cannot be."""
+    """Emit the wait, with everything that a later process needs, or why it is refused."""
     now = yield from ask(_now())
     assert now is not None
     try:
@@ -205,7 +205,7 @@ def _resolved(until: Until, place: WaitingPlace) -> Flow[Until | None]:
                     "one here; wait for a file that the process writes"
                 )
             if pid == os.getpid() or pid in ancestors():
-                raise ConfigError(f"process {pid} is the run itself, which would wait for its end")
+                raise ConfigError(f"process {pid} is the run itself, which would wait for itself")
             return until.model_copy(update={"started": until.started or process_started(pid)})
         case CiDone():
             return (yield from ask(place.ci.found(until, place.folder)))
@@ -330,7 +330,7 @@ def _with_ticks(
 
 
 def _polled(look: Callable[[], str | None], schedule: Schedule) -> Observable[str]:
-    """Emit the first answer of `look`, which is called on the schedule until it has one."""
+    """Emit the first answer of `look`, called on the schedule until it returns one."""
 
     def answers() -> Iterator[str]:
         answer = look()
@@ -343,7 +343,7 @@ def _polled(look: Callable[[], str | None], schedule: Schedule) -> Observable[st
 def _ended(until: ProcessEnded) -> str | None:
     """Return the answer if the process has ended, else None."""
     if until.started is None:
-        return "no such process is running; what a session starts ends with it"
+        return "no such process is running; processes that a session starts end with it"
     started = process_started(until.pid)
     # A clock that was set moves the start by less than the time in which a pid is used again.
     is_same = started is not None and abs(started - until.started) < 2.0

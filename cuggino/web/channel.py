@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 
 from cuggino.errors import CugginoError
 from cuggino.events import RunContinued, RunEnded, RunStarted, is_resumable
@@ -51,40 +51,21 @@ class Change:
     notices: list[Notice] = field(default_factory=list)
 
 
-class Channel(ABC):
-    """The messages of one kind of page: the last ones are kept, encoded once for all pages."""
+class Pace:
+    """The time of a channel's next poll: soon after a change, else after a rest."""
 
-    _share: ClassVar[float]
-    """The part of a core that reading and drawing may take while events arrive."""
-    _longest: ClassVar[float]
-    """Seconds from one poll to the next then, at most, whatever they take."""
-
-    def __init__(self, key: str, site: Site) -> None:
-        self.key = key
-        self.site = site
-        self.lock = asyncio.Lock()
-        """Held while the state is changed or drawn, perhaps in a thread."""
-        self.viewers = 0
-        self.used = time.monotonic()
-        self.error: CugginoError | None = None
-        """The error that prevents showing it."""
-        self.dropped = 0
-        """The position of the last message that is not kept."""
+    def __init__(self, *, share: float, longest: float) -> None:
+        self._share = share
+        """The part of a core that reading and drawing may take while events arrive."""
+        self._longest = longest
+        """Seconds from one poll to the next then, at most, whatever they take."""
         self._polled = self._gap = self._spent = 0.0
         self._news: float | None = None
         """The time of the first change of a journal since the last poll."""
-        self._log: deque[tuple[int, bytes]] = deque()
-        self._size = 0
-        self._sent: dict[str, int] = {}
-
-    @property
-    def kept(self) -> int:
-        """Return the size of the kept messages in bytes."""
-        return self._size
 
     @property
     def due(self) -> float:
-        """Return the time of the next poll: soon after a change, else after a rest."""
+        """Return the time of the next poll."""
         if self._news is None:
             return self._polled + REST
         return max(self._news + _SETTLE, self._polled + self._gap)
@@ -94,21 +75,18 @@ class Channel(ABC):
         if self._news is None:
             self._news = time.monotonic()
 
-    def shows(self, place: Place) -> bool:
-        """Return whether the page shows something of a workspace."""
-        return True
-
-    async def look(self, *, now: bool = False) -> Change | None:
-        """Poll, and set the time of the next poll by what this one took."""
+    @contextmanager
+    def polling(self) -> Iterator[None]:
+        """Set the time of the next poll by what the one within the block takes."""
         self._news, self._spent = None, 0.0
         try:
-            return await self.poll(now=now)
+            yield
         finally:
             self._polled = time.monotonic()
             self._gap = min(self._spent / self._share, self._longest)
 
     @contextmanager
-    def _spending(self) -> Iterator[None]:
+    def spending(self) -> Iterator[None]:
         """Count the processor time that is taken within the block, on this thread."""
         begun = time.thread_time()
         try:
@@ -116,52 +94,57 @@ class Channel(ABC):
         finally:
             self._spent += time.thread_time() - begun
 
-    @abstractmethod
-    async def poll(self, *, now: bool = False) -> Change | None:
-        """Return the changes, under the lock; `now` ignores the pause between two polls."""
 
-    @abstractmethod
-    def draw(self, seq: int) -> str:
-        """Return the whole page, under the lock; may be called in a thread."""
+class Messages:
+    """The last messages of a channel, encoded once for all pages."""
+
+    def __init__(self, key: str) -> None:
+        self.dropped = 0
+        """The position of the last message that is not kept."""
+        self.size = 0
+        """Bytes of the messages."""
+        self._key = key
+        self._kept: deque[tuple[int, bytes]] = deque()
+        self._sent: dict[str, int] = {}
 
     def publish(self, position: int, change: Change) -> bool:
         """Keep the messages of a change; return whether there are any."""
         fragments = [part for part in change.fragments if self._is_new(part)]
-        message = as_message(f"{self.key}\n{as_templates(fragments)}", id=position)
+        message = as_message(f"{self._key}\n{as_templates(fragments)}", id=position)
         messages = [message] if fragments else []
         if "reload" in change.notices or len(message) > MOST_MESSAGE:
             self._forget(position)
             messages.clear()
         messages += [
-            as_message(self.key, event=notice, id=position)
+            as_message(self._key, event=notice, id=position)
             for notice in change.notices
             if notice != "reload"
         ]
         for message in messages:
-            self._log.append((position, message))
-            self._size += len(message)
-        while len(self._log) > MOST_MESSAGES or self._size > MOST_BYTES:
-            self.dropped, message = self._log.popleft()
-            self._size -= len(message)
+            self._kept.append((position, message))
+            self.size += len(message)
+        while len(self._kept) > MOST_MESSAGES or self.size > MOST_BYTES:
+            self.dropped, message = self._kept.popleft()
+            self.size -= len(message)
         return bool(fragments or change.notices)
 
     def since(self, position: int) -> Iterator[tuple[int, bytes]]:
         """Yield the messages after a position, with a `reload` in place of dropped ones."""
         if position < self.dropped:
-            yield self.dropped, as_message(self.key, event="reload", id=self.dropped)
+            yield self.dropped, as_message(self._key, event="reload", id=self.dropped)
             position = self.dropped
-        count = len(self._log)
-        while count and self._log[count - 1][0] > position:
+        count = len(self._kept)
+        while count and self._kept[count - 1][0] > position:
             count -= 1
-        for index in range(count, len(self._log)):
-            yield self._log[index]
+        for index in range(count, len(self._kept)):
+            yield self._kept[index]
 
     def _forget(self, position: int) -> None:
         """Drop all messages; pages that have not received them are reloaded."""
         self.dropped = position
-        self._log.clear()
+        self._kept.clear()
         self._sent.clear()
-        self._size = 0
+        self.size = 0
 
     def _is_new(self, part: Fragment) -> bool:
         if part.how != "replace":
@@ -173,18 +156,49 @@ class Channel(ABC):
         return True
 
 
+class Channel(ABC):
+    """One kind of page: what it shows, when that is polled, and its last messages."""
+
+    def __init__(self, key: str, site: Site, pace: Pace) -> None:
+        self.key = key
+        self.site = site
+        self.pace = pace
+        self.messages = Messages(key)
+        self.lock = asyncio.Lock()
+        """Held while the state is changed or drawn, perhaps in a thread."""
+        self.viewers = 0
+        self.used = time.monotonic()
+        self.error: CugginoError | None = None
+        """The error that prevents showing it."""
+
+    def shows(self, place: Place) -> bool:
+        """Return whether the page shows something of a workspace."""
+        return True
+
+    async def look(self, *, now: bool = False) -> Change | None:
+        """Poll, and set the time of the next poll by what this one took."""
+        with self.pace.polling():
+            return await self.poll(now=now)
+
+    @abstractmethod
+    async def poll(self, *, now: bool = False) -> Change | None:
+        """Return the changes, under the lock; `now` ignores the pause between two polls."""
+
+    @abstractmethod
+    def draw(self, seq: int) -> str:
+        """Return the whole page, under the lock; may be called in a thread."""
+
+
 class RunChannel(Channel):
     """A run: its journal, folded entry by entry."""
 
-    _share, _longest = 0.02, 0.08
-
     def __init__(self, site: Site, place: Place, run_id: str) -> None:
-        super().__init__(site.channel(place, run_id), site)
+        super().__init__(site.channel(place, run_id), site, Pace(share=0.02, longest=0.08))
         self.place = place
         self.run_id = run_id
         self.path = journal_of(place, run_id)
         self._tail = JournalTail(self.path, spared=pages.BULK)
-        self._fold = pages.run_fold(site, place, run_id)
+        self._fold = pages.RunFold(place, run_id)
         self._began: datetime | None = None
         self._ended: RunEnded | None = None
         self._looked = self._drawn = 0.0
@@ -226,7 +240,7 @@ class RunChannel(Channel):
         return Change(notices=["gone"])
 
     def _advance(self, is_slow: bool, is_alive: bool, moment: float) -> Change | None:
-        with self._spending():
+        with self.pace.spending():
             return self._changes(is_slow, is_alive, moment)
 
     def _changes(self, is_slow: bool, is_alive: bool, moment: float) -> Change | None:
@@ -237,7 +251,7 @@ class RunChannel(Channel):
                 restarts = self._tail.restarts
                 entries = self._tail.read()
                 if self._tail.restarts != restarts:
-                    self._fold = pages.run_fold(self.site, self.place, self.run_id)
+                    self._fold = pages.RunFold(self.place, self.run_id)
                     self._began = self._ended = self.error = None
                     count = MOST_MESSAGES + 1
                 if not entries:
@@ -292,10 +306,8 @@ class RunChannel(Channel):
 class OverviewChannel(Channel):
     """The overview of all workspaces."""
 
-    _share, _longest = 0.08, 0.5
-
     def __init__(self, site: Site) -> None:
-        super().__init__(OVERVIEW, site)
+        super().__init__(OVERVIEW, site, Pace(share=0.08, longest=0.5))
         self._stamp: object = None
         self._overview: pages.Overview | None = None
 
@@ -307,7 +319,7 @@ class OverviewChannel(Channel):
         return pages.overview_page(self.site, overview, seq=seq)
 
     def _look(self) -> Change | None:
-        with self._spending():
+        with self.pace.spending():
             stamp = [stamp_of(place) for place in self.site.places]
             if stamp == self._stamp:
                 return None

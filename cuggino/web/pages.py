@@ -16,6 +16,7 @@ from cuggino.domain import cost_of, item_name, plan_in, unreset, without_options
 from cuggino.errors import CugginoError
 from cuggino.events import QuotaUsed
 from cuggino.report import (
+    Changed,
     CommitDiff,
     RunFold as ReportFold,
     RunReport,
@@ -52,7 +53,6 @@ __all__ = [
     "message_page",
     "overview_fragments",
     "overview_page",
-    "run_fold",
     "run_fragments",
     "run_page",
     "stage_fragment",
@@ -199,52 +199,21 @@ _ALWAYS = 1 << 62
 """The number of an entry that comes after all others."""
 
 
-@dataclass(slots=True)
-class RunFold:
-    """A run as shown on its page, and the changes since it was drawn."""
+class Redraws:
+    """What has changed on the page of a run since it was drawn."""
 
-    site: Site
-    place: Place
-    run_id: str
-    running: bool = False
-    """True if a process is working on it now."""
-    report: ReportFold = field(init=False)
-    first: Entry | None = None
-    _parts: dict[str, int] = field(default_factory=dict)
-    """Parts that have changed, each with the number of the entry."""
-    _stages: dict[int, Seen] = field(default_factory=dict)
-    _rows: dict[tuple[int, int], Seen] = field(default_factory=dict)
-    _known: dict[int, int] = field(default_factory=dict)
-    """The stages that open pages have, each with its last row."""
-    _latest: RunReport | None = None
-    """The report as it was drawn last, which most events leave as it is."""
-    watch: str = ""
-    """The watch of a run in a slot."""
-    worker: str = ""
-    """The worker of a cluster where it works."""
-    _is_placed: bool = False
-    """True if `worker` is known for the latest process of the run."""
-    _items: dict[Path, str] = field(default_factory=dict)
-    """The items of the runs of the workspace, by their journals."""
-    _runs: dict[str, str] = field(default_factory=dict)
-    """The latest run of each item."""
-    _drawn: datetime | None = None
-    """The time up to which the timeline was drawn."""
+    def __init__(self) -> None:
+        self._parts: dict[str, int] = {}
+        """Parts that have changed, each with the number of the entry."""
+        self._stages: dict[int, Seen] = {}
+        self._rows: dict[tuple[int, int], Seen] = {}
+        self._known: dict[int, int] = {}
+        """The stages that open pages have, each with its last row."""
+        self._drawn: datetime | None = None
+        """The time up to which the timeline was drawn."""
 
-    def __post_init__(self) -> None:
-        self.report = ReportFold(folder=self.place.folder)
-
-    @property
-    def activity(self) -> RunState:
-        return self.report.state
-
-    def add(self, entry: Entry) -> None:
-        self.first = self.first or entry
-        if entry.event.tag == "RunContinued":  # perhaps on another worker
-            self._is_placed = False
-        changed = self.report.add(entry)
-        if changed.parts - _OF_TOOLS:
-            self._latest = None
+    def add(self, entry: Entry, changed: Changed) -> None:
+        """Note what an entry has changed."""
         if self._drawn is None or entry.at - self._drawn >= _REDRAWN:
             self._drawn, self._parts["timeline"] = entry.at, entry.seq
             self._parts["slots"] = entry.seq
@@ -258,19 +227,19 @@ class RunFold:
                 known = self._stages.get(changed.stage)
                 self._stages[changed.stage] = Seen.again(known, entry.seq)
 
-    def changes(self, since: int, *, slow: bool) -> Changes:
+    def since(self, seq: int, *, slow: bool) -> Changes:
         """Return and reset the changes after an entry; slow parts wait for `slow`."""
-        rows = [row for row, seen in self._rows.items() if seen.last > since]
-        stages = [stage for stage, seen in self._stages.items() if seen.last > since]
+        rows = [row for row, seen in self._rows.items() if seen.last > seq]
+        stages = [stage for stage, seen in self._stages.items() if seen.last > seq]
         begun = [
             stage
             for stage in stages
-            if stage not in self._known and self._stages[stage].first > since
+            if stage not in self._known and self._stages[stage].first > seq
         ]
         appended = [
             (stage, row)
             for stage, row in rows
-            if row > self._known.get(stage, 0) and self._rows[stage, row].first > since
+            if row > self._known.get(stage, 0) and self._rows[stage, row].first > seq
         ]
         for stage in self._stages:
             self._known.setdefault(stage, 0)
@@ -278,34 +247,90 @@ class RunFold:
             self._known[stage] = max(self._known.get(stage, 0), row)
         self._rows.clear()
         self._stages.clear()
-        names = [name for name in (*_AT_ONCE, *_SLOWLY) if self._parts.get(name, 0) > since]
+        names = [name for name in (*_AT_ONCE, *_SLOWLY) if self._parts.get(name, 0) > seq]
         now = [name for name in names if slow or name in _AT_ONCE]
         late = [name for name in names if name not in now]
         self._parts = dict.fromkeys(late, _ALWAYS)
         return Changes(parts=now, stages=stages, begun=begun, rows=rows, appended=appended)
 
-    def find_runs(self) -> None:
-        """Find the runs of the items of a watch, or the watch of a run in a slot."""
-        folder = self.place.workspace.journal
-        if self.activity.kind != "watch":
-            if self.first is not None and self.report.started.options.get("slot"):
-                journal = folder / f"{self.run_id}.jsonl"
-                if not self.watch and (watch := watch_of(journal)) is not None:
-                    self.watch = watch.stem
-                if not self._is_placed:
-                    self.worker = worker_of(journal)
-                    self._is_placed = True
-            return
-        paths = list_journals(folder)[:_MOST_RUNS]
+
+class Related:
+    """The other runs that the page of a run names, as its workspace has them."""
+
+    def __init__(self, journals: Path) -> None:
+        self.watch = ""
+        """The watch of a run in a slot."""
+        self.worker = ""
+        """The worker of a cluster where it works."""
+        self.is_placed = False
+        """True if `worker` is known for the latest process of the run."""
+        self._journals = journals
+        self._items: dict[Path, str] = {}
+        """The items of the runs of the workspace, by their journals."""
+        self._runs: dict[str, str] = {}
+        """The latest run of each item."""
+
+    def find_items(self) -> None:
+        """Find the runs of the items of a watch."""
+        paths = list_journals(self._journals)[:_MOST_RUNS]
         self._items = {
             path: self._items[path] if path in self._items else _item_of(path)
             for path in reversed(paths)
         }
         self._runs = {item: path.stem for path, item in self._items.items() if item}
 
+    def find_watch(self, run_id: str) -> None:
+        """Find the watch of a run in a slot, and its worker."""
+        journal = self._journals / f"{run_id}.jsonl"
+        if not self.watch and (watch := watch_of(journal)) is not None:
+            self.watch = watch.stem
+        if not self.is_placed:
+            self.worker = worker_of(journal)
+            self.is_placed = True
+
     def run_of(self, item: str) -> str:
         """Return the latest run of an item of a watch, or ""."""
         return self._runs.get(item, "")
+
+
+@dataclass(slots=True)
+class RunFold:
+    """A run as shown on its page, and the changes since it was drawn."""
+
+    place: Place
+    run_id: str
+    running: bool = False
+    """True if a process is working on it now."""
+    report: ReportFold = field(init=False)
+    first: Entry | None = None
+    redraws: Redraws = field(default_factory=Redraws)
+    related: Related = field(init=False)
+    _latest: RunReport | None = None
+    """The report as it was drawn last, which most events leave as it is."""
+
+    def __post_init__(self) -> None:
+        self.report = ReportFold(folder=self.place.folder)
+        self.related = Related(self.place.workspace.journal)
+
+    @property
+    def activity(self) -> RunState:
+        return self.report.state
+
+    def add(self, entry: Entry) -> None:
+        self.first = self.first or entry
+        if entry.event.tag == "RunContinued":  # perhaps on another worker
+            self.related.is_placed = False
+        changed = self.report.add(entry)
+        if changed.parts - _OF_TOOLS:
+            self._latest = None
+        self.redraws.add(entry, changed)
+
+    def find_runs(self) -> None:
+        """Find the runs of the items of a watch, or the watch of a run in a slot."""
+        if self.activity.kind == "watch":
+            self.related.find_items()
+        elif self.first is not None and self.report.started.options.get("slot"):
+            self.related.find_watch(self.run_id)
 
     @property
     def again(self) -> str:
@@ -322,7 +347,7 @@ class RunFold:
         """Return the items in the slots of a watch, whose stages are in their own journals."""
         return tuple(
             Working(
-                run_id=self.run_of(part.item),
+                run_id=self.related.run_of(part.item),
                 title=part.title,
                 activity=replace(part, role=""),
                 slot=part.slot,
@@ -352,11 +377,6 @@ class RunFold:
         report = self.result(transcripts=transcripts, again=again)
         zone = zone_at(report.start)
         return view_of(report, zone=zone, live=True, payload=_PAYLOAD, rows=_MOST_ROWS)
-
-
-def run_fold(site: Site, place: Place, run_id: str) -> RunFold:
-    """Return the fold of a run without entries."""
-    return RunFold(site, place, run_id)
 
 
 def run_page(site: Site, fold: RunFold, *, seq: int) -> str:
@@ -392,7 +412,7 @@ def run_fragments(site: Site, fold: RunFold, since: int, *, slow: bool) -> list[
     """Return the changes since the last call; charts and lists only if `slow`."""
     if fold.first is None:
         return []
-    changes = fold.changes(since, slow=slow)
+    changes = fold.redraws.since(since, slow=slow)
     if slow:
         fold.find_runs()
     wanted = {stage for stage, _ in changes.rows} | set(changes.begun)

@@ -73,7 +73,7 @@ class Hub:
                 return None
             self._make_room()
             self.position += 1  # pages may have seen an earlier channel of this key
-            channel.dropped = self.position
+            channel.messages.dropped = self.position
             self._channels[key] = channel
         channel.used = time.monotonic()
         return channel
@@ -118,7 +118,7 @@ class Hub:
                 is_poked, self._is_poked = self._is_poked, False
                 self._called.clear()
                 for channel in self._attended_channels():
-                    is_due = is_poked or channel.due <= time.monotonic()
+                    is_due = is_poked or channel.pace.due <= time.monotonic()
                     if is_due and not channel.lock.locked() and channel.error is None:
                         async with channel.lock:
                             await self._poll(channel, now=is_poked)
@@ -157,7 +157,7 @@ class Hub:
                 report = partial(self._report, place)
                 self._watches[place.key] = await asyncio.to_thread(watch.subscribe, report)
                 for channel in shown:
-                    channel.note()
+                    channel.pace.note()
 
     async def _unwatch(self) -> None:
         watches, self._watches = self._watches, {}
@@ -173,7 +173,7 @@ class Hub:
     def _note(self, place: Place) -> None:
         for channel in self._channels.values():
             if channel.shows(place):
-                channel.note()
+                channel.pace.note()
         self._called.set()
 
     def _poke(self) -> None:
@@ -212,7 +212,7 @@ class Hub:
         if known is None:
             position = self.position
             found = sorted(
-                (message for channel in channels for message in channel.since(after)),
+                (message for channel in channels for message in channel.messages.since(after)),
                 key=lambda message: message[0],
             )
             part = _cut(found)
@@ -232,14 +232,14 @@ class Hub:
             _LOG.debug("polling", exc_info=True)
             channel.error = CugginoError(f"this page cannot be shown: {type(error).__name__}")
             change = Change(notices=["reload"])
-        if change is not None and channel.publish(self.position + 1, change):
+        if change is not None and channel.messages.publish(self.position + 1, change):
             self.position += 1
             self._awake()
 
     def _pause(self) -> float:
         """Return the seconds until a page is due."""
         channels = [one for one in self._attended_channels() if one.error is None]
-        first = min((channel.due for channel in channels), default=time.monotonic() + REST)
+        first = min((channel.pace.due for channel in channels), default=time.monotonic() + REST)
         return max(first - time.monotonic(), _SHORTEST)
 
     def _awake(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import click
 
 from cuggino.agents import make_agent
-from cuggino.agents.acp import AcpAgent
+from cuggino.doctor import inspect_agents
 from cuggino.errors import ConfigError
 from cuggino_cli.follow.output import color_option, plain_lines, table_columns, write_json
 from cuggino_cli.help.manual import manual
@@ -51,8 +51,6 @@ def command(ctx: click.Context, as_json: bool, color: ColorMode) -> int:
     """
     if ctx.invoked_subcommand is not None:
         return 0
-    from cuggino.doctor import inspect_agents
-
     reports = inspect_agents(project_folder(), trusted=is_trusted(project_folder()))
     if as_json:
         for report in reports:
@@ -79,6 +77,7 @@ def check_command(name: str, as_json: bool) -> int:
     NAME is `acp:` and the name of a program. Its sessions are opened in an empty folder and end
     before their prompt, so nothing is sent to a model.
     """
+    from cuggino.agents.acp import AcpAgent  # the models of the protocol are not listed
     from cuggino.testing import try_offline
 
     agent = make_agent(name, cwd=project_folder())

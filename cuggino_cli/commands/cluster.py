@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from cuggino import load_config, run
 from cuggino.errors import ConfigError
+from cuggino.placement import (
+    LocalCluster,
+    MachineCheck,
+    amounts_of,
+    check_cluster,
+    local_cluster,
+)
 from cuggino_cli.commands.doctor import result_fragments
 from cuggino_cli.follow.output import plain_lines, write_json
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.clustering import INSECURE, chosen_cluster
-from cuggino_cli.options.completing import agent_names
 from cuggino_cli.options.project import project_folder
+from cuggino_cli.options.supervision import agent_names
 from cuggino_cli.screen.fragments import Fragment
-
-if TYPE_CHECKING:
-    from cuggino.placement import LocalCluster, MachineCheck
 
 
 @click.group(
@@ -67,8 +69,6 @@ def up(workers: int, resources: str) -> int:
     (~/.local/state/cuggino/cluster) while the cluster runs, readable by you alone, and is new each
     time. Nothing is left when it ends.
     """
-    from cuggino.placement import amounts_of, local_cluster
-
     words = [word for word in resources.split(",") if word.strip()]
     offered = amounts_of(words, where="--resources")
     run(local_cluster(workers=workers, resources=offered), _show)
@@ -115,8 +115,6 @@ def check(address: str | None, agent: str | None, insecure: bool | None, as_json
     agents and their logins, whether git reaches the shared remote, the sandbox, free disk space and
     resources. Nothing is placed, and nothing pushed: a push is only tried.
     """
-    from cuggino.placement import check_cluster
-
     folder = project_folder()
     config = load_config(folder)
     cluster = chosen_cluster(config, folder=folder, cluster=address, insecure=insecure)

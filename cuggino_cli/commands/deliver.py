@@ -15,7 +15,6 @@ from cuggino_cli.follow.follower import follow
 from cuggino_cli.follow.output import OutputOptions, output_options
 from cuggino_cli.follow.views import DeliverView
 from cuggino_cli.help.manual import manual
-from cuggino_cli.options.completing import agent_names
 from cuggino_cli.options.deliver import (
     COMPAT,
     THINKING,
@@ -32,6 +31,7 @@ from cuggino_cli.options.resuming import refuse_of_the_run, resume_option
 from cuggino_cli.options.serving import beside_page, serve_option
 from cuggino_cli.options.supervision import (
     AGENT_HELP,
+    agent_names,
     policy_options_but_retries,
     warn_if_loose,
     with_policies,

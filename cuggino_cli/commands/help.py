@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import shutil
 from collections.abc import Sequence
@@ -152,8 +153,6 @@ def _schema(topic: str | None, name: str | None) -> int:
 
 def _unknown(kind: str, name: str, names: list[str], more: Sequence[str] = ()) -> str:
     """Return the error that names what is nearest: of `names`, else what of `more` contains it."""
-    import difflib
-
     near = difflib.get_close_matches(name, names, n=1)
     near = near or [word for word in more if name.lower() in word.lower()][:_SHOWN]
     near = near or difflib.get_close_matches(name, more, n=1)

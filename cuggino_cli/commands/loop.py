@@ -21,10 +21,9 @@ from cuggino.sandbox import views_of
 from cuggino.storage import JOBS_FILE
 from cuggino_cli.commands import loop_configure
 from cuggino_cli.follow.follower import follow
-from cuggino_cli.follow.output import INTERRUPTED, OutputOptions, output_options
-from cuggino_cli.follow.views import PlanBuildView
+from cuggino_cli.follow.output import OutputOptions, output_options
+from cuggino_cli.follow.views import PlanBuildView, lopen_error_code
 from cuggino_cli.help.manual import Sectioned, manual
-from cuggino_cli.options.completing import agent_names
 from cuggino_cli.options.deliver import COMPAT, session_options
 from cuggino_cli.options.plan_build import load_settings
 from cuggino_cli.options.questions import say, typed
@@ -33,6 +32,7 @@ from cuggino_cli.options.resuming import refuse_of_the_run, resume_option
 from cuggino_cli.options.serving import beside_page, serve_option
 from cuggino_cli.options.supervision import (
     AGENT_HELP,
+    agent_names,
     dirty_option,
     policy_options_but_retries,
     warn_if_loose,
@@ -40,7 +40,7 @@ from cuggino_cli.options.supervision import (
 )
 from cuggino_cli.options.trusting import check_trust
 from cuggino_cli.screen import console
-from cuggino_cli.screen.console import complain
+from cuggino_cli.screen.console import INTERRUPTED, complain
 from cuggino_cli.screen.text import inert
 
 _OF_THE_RUN = {
@@ -81,8 +81,6 @@ class LoopGroup(Sectioned, click.Group):
         except CugginoError as error:
             if not ctx.params["compat_exit_codes"]:
                 raise
-            from cuggino_cli.follow.views import lopen_error_code
-
             console.complain(error.message, error.hint)
             raise click.exceptions.Exit(lopen_error_code(error)) from error
 

@@ -19,11 +19,11 @@ from cuggino.config import (
     reset_plan_build_config,
 )
 from cuggino.errors import ConfigError
-from cuggino_cli.follow.output import INTERRUPTED
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.plan_build import load_settings, user_file
 from cuggino_cli.options.questions import Question, ask, say, y_or_n, yes_or_no
 from cuggino_cli.screen import console
+from cuggino_cli.screen.console import INTERRUPTED
 from cuggino_cli.screen.text import inert
 
 _KEYS = {

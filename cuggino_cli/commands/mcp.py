@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import click
 
+from cuggino.mcp_server import Call, forward, serve
+from cuggino.storage import DeliverableStore, VerifiedFile
 from cuggino_cli.help.manual import manual
 
 _DEFAULT_TOOLS = "create_deliverable,set_deliverable_status"
@@ -77,18 +81,23 @@ def deliverables(
     socket: Path | None,
 ) -> int:
     """Serve the tools that create deliverables and set their status."""
-    from cuggino.mcp_server import serve_deliverables
-
     names = [name.strip() for name in tools.split(",")]
+    call = _stored(project, verified, strict=strict_transitions)
     with _ending_at_once_by_signals():
-        serve_deliverables(
-            project,
-            tools=filter(None, names),
-            verified=verified,
-            strict_transitions=strict_transitions,
-            socket=socket,
-        )
+        serve(call if socket is None else partial(forward, socket), tools=filter(None, names))
     return 0
+
+
+def _stored(project: Path, verified: Path | None, *, strict: bool) -> Call:
+    """Return what carries out the calls on the files of the project."""
+    store = DeliverableStore(project.resolve())
+    kept = VerifiedFile(verified.resolve()) if verified is not None else None
+
+    def call(tool: str, given: Mapping[str, object]) -> Mapping[str, object]:
+        now = datetime.now(UTC)
+        return store.call(tool, given, now=now, strict=strict, verified=kept).answer()
+
+    return call
 
 
 @contextmanager

@@ -13,13 +13,13 @@ import click
 from reactivex import Observable
 
 from cuggino import Runtime, load_config, resumed_agent
+from cuggino.placement import run_on_cluster
 from cuggino.storage import Workspace, find_run, read_text_file
 from cuggino_cli.follow.follower import follow
 from cuggino_cli.follow.output import OutputOptions, output_options
 from cuggino_cli.follow.views import View
 from cuggino_cli.help.manual import Sectioned, manual
 from cuggino_cli.options.clustering import cluster_of_run, cluster_options
-from cuggino_cli.options.completing import agent_names
 from cuggino_cli.options.naming import one_line
 from cuggino_cli.options.project import (
     agent_from_project,
@@ -33,6 +33,7 @@ from cuggino_cli.options.serving import beside_page, serve_option
 from cuggino_cli.options.supervision import (
     AGENT_HELP,
     CODING_ROLES,
+    agent_names,
     approval_options,
     dirty_option,
     gate_options,
@@ -157,8 +158,6 @@ def command(
     def start(stop: Observable[object]) -> Observable[Any]:
         if chosen is None:
             return begin(interrupt=stop)
-        from cuggino.placement import run_on_cluster
-
         return run_on_cluster(runtime, chosen, begin, interrupt=stop)
 
     return beside_page(lambda: follow(start, view, runtime), folder, serve=serve)

@@ -16,14 +16,15 @@ from pydantic.alias_generators import to_camel
 
 from cuggino.agents import make_agent
 from cuggino.config import CONFIG_FILE, Config, config_path, load_config, parse_config, save_config
+from cuggino.doctor import try_clean_checkout
 from cuggino.errors import ConfigError, ProcessError
 from cuggino.files import describe, find_project, read_regular, storing
 from cuggino.gate import why_it_cannot_fail
 from cuggino.git import Git
 from cuggino_cli.help.manual import manual
-from cuggino_cli.options.completing import agent_names
 from cuggino_cli.options.naming import one_line
 from cuggino_cli.options.questions import Question, Value, ask, y_or_n, yes_or_no
+from cuggino_cli.options.supervision import agent_names
 from cuggino_cli.options.trusting import accept_typed
 from cuggino_cli.screen import console
 from cuggino_cli.screen.text import inert
@@ -410,8 +411,6 @@ def _gate_of_trial(
     If the check passes on a clean checkout, and could fail there, `clean`, unless the answer is no;
     else `block`.
     """
-    from cuggino.doctor import try_clean_checkout
-
     settled = _settled(folder, config, {**given, "gate": "block"})
     if why_it_cannot_fail(settled.check_command or ""):
         return "block"  # a trial would prove nothing

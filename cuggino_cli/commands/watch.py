@@ -7,12 +7,12 @@ from typing import Any
 import click
 
 from cuggino import Runtime, load_config
+from cuggino.placement import watch_on_cluster
 from cuggino_cli.follow.follower import follow
 from cuggino_cli.follow.output import OutputOptions, output_options
 from cuggino_cli.follow.views import View
 from cuggino_cli.help.manual import Sectioned, manual
 from cuggino_cli.options.clustering import chosen_cluster, cluster_options
-from cuggino_cli.options.completing import agent_names
 from cuggino_cli.options.project import agent_from_project, from_project, project_folder
 from cuggino_cli.options.recording import recording_options
 from cuggino_cli.options.serving import beside_page, serve_option
@@ -20,6 +20,7 @@ from cuggino_cli.options.supervision import (
     AGENT_HELP,
     CODING_ROLES,
     Command,
+    agent_names,
     approval_options,
     dirty_option,
     gate_options,
@@ -143,8 +144,6 @@ def command(
             folder,
             serve=serve,
         )
-    from cuggino.placement import watch_on_cluster
-
     slots = config.slots if config.slots > 1 else None
     return beside_page(
         lambda: follow(

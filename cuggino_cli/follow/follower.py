@@ -19,8 +19,9 @@ from cuggino import LoopScheduler, Runtime, run
 from cuggino.errors import CugginoError, Interrupted
 from cuggino.events import Event, RunResult, RunStarted
 from cuggino_cli.follow.exporting import exporting
-from cuggino_cli.follow.output import INTERRUPTED, plain_lines
+from cuggino_cli.follow.output import plain_lines
 from cuggino_cli.follow.views import Ending, View
+from cuggino_cli.screen.console import INTERRUPTED
 from cuggino_cli.screen.controls import Controls
 from cuggino_cli.screen.fragments import Fragment
 from cuggino_cli.screen.live import KeyActions, LiveScreen

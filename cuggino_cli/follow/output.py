@@ -6,17 +6,13 @@ import functools
 import json
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import click
 
-if TYPE_CHECKING:
-    from cuggino.events import Event
-    from cuggino_cli.screen.fragments import Verbosity
-    from cuggino_cli.screen.terminal import ColorMode, Lines
-
-INTERRUPTED = 130
-"""The exit code after Ctrl-C."""
+from cuggino.events import Event, MessageDelta, dump_event
+from cuggino_cli.screen.fragments import Verbosity
+from cuggino_cli.screen.terminal import ColorMode, Lines, standard_lines
 
 Command: TypeAlias = Callable[..., int]
 
@@ -39,17 +35,12 @@ class OutputOptions(NamedTuple):
 
     @property
     def verbosity(self) -> Verbosity:
-        from cuggino_cli.screen.fragments import Verbosity
-
         if self.quiet:
             return Verbosity.QUIET
         return Verbosity.VERBOSE if self.verbose else Verbosity.NORMAL
 
     def write_json(self, event: Event) -> None:
         """Print the event as a line of JSON; a delta only with `--verbose`."""
-        from cuggino import dump_event
-        from cuggino.events import MessageDelta
-
         if self.verbose or not isinstance(event, MessageDelta):
             sys.stdout.write(dump_event(event) + "\n")
             sys.stdout.flush()
@@ -87,8 +78,6 @@ def output_options(command: Command) -> Command:
 
 def plain_lines(color: ColorMode = "auto") -> Lines:
     """Return the lines on standard output; complaints go to standard error."""
-    from cuggino_cli.screen.terminal import standard_lines
-
     return standard_lines(color)
 
 

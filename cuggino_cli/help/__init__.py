@@ -7,6 +7,7 @@ The pages about configuration, events, markers, operators and refusals are gener
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 
 TOPICS: Mapping[str, str] = MappingProxyType(
@@ -44,6 +45,4 @@ TOPICS: Mapping[str, str] = MappingProxyType(
 
 def page(topic: str) -> str:
     """Return the Markdown of a page."""
-    from importlib.resources import files  # every command imports this package
-
-    return files(__name__).joinpath(f"{topic}.md").read_text(encoding="utf-8")
+    return Path(__file__).with_name(f"{topic}.md").read_text(encoding="utf-8")

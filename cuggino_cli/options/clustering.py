@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from cuggino.config import Config
 from cuggino.errors import ConfigError
+from cuggino.placement import ClusterAddress, cluster_address, load_distributed
 from cuggino_cli.options.supervision import Command, with_options
-
-if TYPE_CHECKING:
-    from cuggino.placement import ClusterAddress
 
 INSECURE = click.option(
     "--insecure",
@@ -66,8 +64,6 @@ def chosen_cluster(
                     f"{option} is for a cluster", hint="name it with --cluster ADDRESS"
                 )
         return None
-    from cuggino.placement import cluster_address, load_distributed
-
     found = cluster_address(
         settings, folder=folder, address=cluster, detach=detach, insecure=insecure
     )

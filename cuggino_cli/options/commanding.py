@@ -16,7 +16,7 @@ from cuggino.errors import ConfigError
 from cuggino.events import ControlEvent, ControlIgnored, Event
 from cuggino.processes import is_started_by_run
 from cuggino.runs import JournalNews
-from cuggino.storage import DECISIONS, Issue, Workspace, answer_issue
+from cuggino.storage import DECISIONS, Issue, Workspace, answer_issue, decide as record_decision
 from cuggino_cli.options.completing import backlog_items
 from cuggino_cli.options.naming import find, one_line
 from cuggino_cli.options.project import project_folder
@@ -95,10 +95,8 @@ def decide(issue: Issue, *, approves: bool, text: str = "") -> int:
         ConfigError: an agent or a command of a run calls this.
         StorageError: it is settled, or the decision could not be written.
     """
-    from cuggino.storage import Workspace, decide
-
     _check_person()
-    decide(Workspace(project_folder()), issue, approves=approves, text=text)
+    record_decision(Workspace(project_folder()), issue, approves=approves, text=text)
     click.echo(f"{'Approved' if approves else 'Rejected'}: {one_line(issue.title)}")
     return 0
 

@@ -13,19 +13,13 @@ from cuggino.files import find_project
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
-def _completing(names: Callable[[], Iterable[str]]) -> Complete:
+def completing(names: Callable[[], Iterable[str]]) -> Complete:
     """Return the completion of an argument or option, from all names that are possible."""
     return lambda _context, _parameter, begun: offered(names(), begun)
 
 
 def _workspace(folder: str) -> Path:
     return find_project(Path.cwd()) / ".cuggino" / folder
-
-
-def _agents() -> Iterable[str]:
-    from cuggino.agents import agent_entries
-
-    return [*(entry.name for entry in agent_entries()), "scripted:", "replay:"]
 
 
 def _runs() -> Iterable[str]:
@@ -43,12 +37,11 @@ def _files(*folders: str) -> Iterable[str]:
     )
 
 
-agent_names = _completing(_agents)
-run_ids = _completing(_runs)
+run_ids = completing(_runs)
 """Runs of the project, newest first."""
-backlog_items = _completing(lambda: _files("backlog", "parked"))
-parked_items = _completing(lambda: _files("parked"))
-issue_names = _completing(lambda: _files("spec-issues", "tbd"))
+backlog_items = completing(lambda: _files("backlog", "parked"))
+parked_items = completing(lambda: _files("parked"))
+issue_names = completing(lambda: _files("spec-issues", "tbd"))
 
 
 def offered(

@@ -16,6 +16,7 @@ from cuggino.config import Config
 from cuggino.errors import CugginoError
 from cuggino_cli.help.manual import Sectioned
 from cuggino_cli.options.supervision import MODEL_HELP, Command, with_options
+from cuggino_cli.screen.console import complain
 
 COMPAT = "--compat-exit-codes"
 THINKING = "--thinking"
@@ -155,8 +156,6 @@ def _codes(*, compat: bool) -> Iterator[None]:
     except CugginoError as error:
         if not compat:
             raise
-        from cuggino_cli.screen.console import complain
-
         complain(error.message, error.hint)
         raise click.exceptions.Exit(1) from error
 

@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import click
+from prompt_toolkit import prompt
+from prompt_toolkit.document import Document
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.validation import ValidationError, Validator
 
 Value: TypeAlias = str | int | float | bool | None
 """A setting in the configuration."""
@@ -56,10 +60,6 @@ def ask(question: Question, default: Value) -> Value:
         KeyboardInterrupt: Ctrl-C.
         EOFError: Ctrl-D on an empty answer, or the terminal was closed.
     """
-    from prompt_toolkit import prompt
-    from prompt_toolkit.document import Document
-    from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-    from prompt_toolkit.validation import ValidationError, Validator
 
     class Parses(Validator):
         def validate(self, document: Document) -> None:
@@ -87,8 +87,6 @@ def ask(question: Question, default: Value) -> Value:
 
 def typed(message: str) -> str:
     """Return what the user types after the prompt, without spaces around it."""
-    from prompt_toolkit import prompt
-
     return prompt(message).strip()
 
 

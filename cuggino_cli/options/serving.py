@@ -10,9 +10,9 @@ import click
 
 from cuggino import load_config
 from cuggino.errors import CugginoError
-from cuggino_cli.follow.output import INTERRUPTED
 from cuggino_cli.follow.serving import served
 from cuggino_cli.screen import console
+from cuggino_cli.screen.console import INTERRUPTED
 from cuggino_cli.screen.standard_output import is_giving_up
 
 if TYPE_CHECKING:

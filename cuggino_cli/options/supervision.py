@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from cuggino.agents import Candidate, LlmAgent, Role, RoutedAgent
+from cuggino.agents import Candidate, LlmAgent, Role, RoutedAgent, agent_entries
 from cuggino.agents.cassettes import ReplayAgent
 from cuggino.config import Config, changed_config
 from cuggino.errors import AgentNotFound
 from cuggino.guard import NO_SANDBOX, sandbox_mode, start_warnings
 from cuggino.operators import parse_duration
 from cuggino.sandbox import home_of, probe
+from cuggino_cli.options.completing import completing
 from cuggino_cli.options.project import project_folder
 
 if TYPE_CHECKING:
@@ -31,6 +32,10 @@ AGENT_HELP = (
     "A name of `cuggino agents`, scripted:FILE, replay:FILE or package.module:Class. Roles keep "
     'the agent that "agents" in .cuggino.json names, but all are replayed.'
 )
+agent_names = completing(
+    lambda: [*(entry.name for entry in agent_entries()), "scripted:", "replay:"]
+)
+"""Completes the name of an agent."""
 MODEL_HELP = (
     'The model, in place of the configured one. Roles keep that of "agents" in .cuggino.json.'
 )

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -18,8 +17,6 @@ from cuggino.trust import ProjectCommand, TrustStore, project_commands
 from cuggino_cli.options.naming import one_line
 from cuggino_cli.screen import console
 
-if TYPE_CHECKING:
-    from cuggino.doctor import CheckResult, CheckStatus
 _LONGEST = 200
 """Characters that are shown of a command."""
 
@@ -46,7 +43,7 @@ def check_trust(folder: Path) -> None:
         ConfigError: the user does not accept them, or cannot be asked but has to be; or the user's
             configuration is unusable.
     """
-    rule = _rule()
+    rule = trust_rule()
     if rule == "off":
         return
     store = trust_store()
@@ -65,7 +62,7 @@ def check_trust(folder: Path) -> None:
             store.accept(folder, unseen, at=datetime.now(UTC))
         return
     if rule == "require":
-        names = "; ".join(_line(command) for command in unseen)
+        names = "; ".join(command_line(command) for command in unseen)
         raise ConfigError(
             f"you have not accepted commands of this project: {names}",
             hint='look at them and run `cuggino trust`, as your configuration has "trust": '
@@ -78,33 +75,10 @@ def check_trust(folder: Path) -> None:
     show_commands(unseen)
 
 
-def trust_result(folder: Path) -> CheckResult | None:
-    """Return whether a run would ask about commands of the project; None if it starts nothing.
-
-    Raises:
-        ConfigError: the user's configuration is unusable.
-    """
-    from cuggino.doctor import CheckResult
-
-    commands = project_commands(folder)
-    rule = _rule()
-    if not commands or rule == "off":
-        return None
-    store = trust_store()
-    unseen = commands if store is None else store.unseen(folder)
-    if not unseen:
-        return CheckResult("ok", f"trust: all {len(commands)} commands and settings accepted")
-    names = "\n".join(f"  {_line(command)}" for command in unseen)
-    hint = "`cuggino trust` accepts them; a run asks when it starts, and without a terminal "
-    hint += "starts nothing" if rule == "require" else "starts them"
-    status: CheckStatus = "problem" if rule == "require" else "note"
-    return CheckResult(status, f"trust: you have not accepted yet what is started:\n{names}", hint)
-
-
 def show_commands(commands: Iterable[ProjectCommand]) -> None:
     """Print each command on a line of standard error."""
     for command in commands:
-        click.echo(f"  {_line(command)}", err=True)
+        click.echo(f"  {command_line(command)}", err=True)
 
 
 def accept_typed(folder: Path, file: str, keys: Iterable[str]) -> None:
@@ -117,13 +91,14 @@ def accept_typed(folder: Path, file: str, keys: Iterable[str]) -> None:
             store.accept(folder, typed, at=datetime.now(UTC))
 
 
-def _line(command: ProjectCommand) -> str:
+def command_line(command: ProjectCommand) -> str:
+    """Return the place and the text of a command, on one line."""
     text = one_line(command.text)
     text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
     return f"{one_line(command.place)}: {text}"
 
 
-def _rule() -> str:
+def trust_rule() -> str:
     """Return the trust setting of the user's own configuration."""
     if given := os.environ.get("CUGGINO_CONFIG"):
         return load_user_config(Path(given)).trust

@@ -9,6 +9,9 @@ import click
 from cuggino_cli.screen.standard_output import discard_output
 from cuggino_cli.screen.text import inert
 
+INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
+
 
 def complain(message: str, hint: str | None = None) -> None:
     """Print an error on standard error: one sentence, and what to do about it."""

@@ -29,6 +29,7 @@ from cuggino.runs import ProjectStatus
 from cuggino.storage import Workspace
 from cuggino_cli.options.commanding import answer
 from cuggino_cli.screen.columns import cut
+from cuggino_cli.screen.console import INTERRUPTED
 from cuggino_cli.screen.fragments import Fragment, paint
 from cuggino_cli.screen.text import flat, inert
 from cuggino_cli.top.inside import Inside
@@ -46,7 +47,6 @@ from cuggino_cli.top.keys import (
 )
 from cuggino_cli.top.rows import Key, Subject, advice, rows, subjects, summary
 
-INTERRUPTED = 130
 _REFRESH_S = 1.0
 _ESCAPE_S = 0.05
 _FRAME = 2

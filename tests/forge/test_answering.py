@@ -29,12 +29,12 @@ def decisions(here: Machine) -> str:
 
 
 def test_a_reply_answers(tmp_path: Path) -> None:
-    """Question and answer become part of the specifications, and the work goes on."""
+    """Question and answer become part of the specifications, and work continues."""
     here, file = asking(tmp_path)
-    assert "**The work on this needs an answer.**" in here.body()
+    assert "**Work on this needs an answer.**" in here.body()
     assert "> Which color?" in here.body()
     assert "@ada" not in here.body()
-    assert "reply here.** The first reply of somebody with write access counts" in here.body()
+    assert "reply here.** The first reply from someone with write access counts" in here.body()
     here.forge.person("ada").comments(7, "Blue.<!-- hidden -->\n")
     here.passes(59)
     (answer,) = [event for _, event in here.seen if isinstance(event, WatchIssueAnswered)]
@@ -45,7 +45,7 @@ def test_a_reply_answers(tmp_path: Path) -> None:
     )
     assert [] == here.workspace.spec_issue_names()
     here.passes(5)
-    assert "ada has answered; the work goes on." in here.bodies()[0]
+    assert "ada has answered; work continues." in here.bodies()[0]
     before = len(here.forge.calls)
     here.passes(3600)
     assert before == len(here.forge.calls)
@@ -99,7 +99,7 @@ def test_a_question_settled_here_is_not_polled(tmp_path: Path) -> None:
     specs = here.folder / "specs"
     answer_issue(here.workspace, issue, "Red", specs=specs, at=here.clock.now)
     here.passes(65)
-    assert "It was answered elsewhere; the work goes on." in here.body()
+    assert "It was answered elsewhere; work continues." in here.body()
     here.forge.person("ada").comments(7, "Blue")
     before = len(here.forge.calls)
     here.passes(3600)

@@ -58,7 +58,7 @@ def test_every_interleaving(
         loser = first if not last["1"] else second
         assert "is claimed by " in loser.desk.backlog.held(ITEM)
         assert 1 == len(first.bodies())
-        assert "An agent works on this." in first.body()
+        assert "An agent is working on this." in first.body()
 
 
 def test_a_claim_is_asked_once_per_process(tmp_path: Path) -> None:

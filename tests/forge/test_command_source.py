@@ -91,7 +91,7 @@ def test_a_command_that_fails(tmp_path: Path) -> None:
 
 def test_a_command_that_takes_too_long(tmp_path: Path) -> None:
     stream = source(tmp_path, 'echo \'{"id": 1, "title": "A"}\'; sleep 600', timeout=0.5).items()
-    with pytest.raises(ConfigError, match=r"it has not ended after 0\.5 seconds"):
+    with pytest.raises(ConfigError, match=r"timed out after 0\.5 seconds"):
         items(stream)
 
 

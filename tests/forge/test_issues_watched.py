@@ -76,7 +76,7 @@ def test_a_question_stops_its_item_only_until_a_reply(tmp_path: Path) -> None:
     watch.at(361, lambda: None, watch.workspace.spec_issues)
     seen = watch.play(1000)
     assert [] == [value for _, kind, value in seen if kind == "error"]
-    assert "**The work on this needs an answer.**" in said[0]
+    assert "**Work on this needs an answer.**" in said[0]
     done = [value.filename for _, _, value in seen if isinstance(value, WatchItemCompleted)]
     assert {"github-00007.md", "github-00009.md"} == set(done[:2])
     assert "github-00008.md" == done[2]

@@ -126,7 +126,7 @@ class TestLanding:
         work.proposed(trunk, page(work))
         theirs = work.person_pushes("cuggino/page", {"page.html": "theirs\n"})
         again = work.candidate("page.md", {"page.html": "mine\n"}, base=work.head("main"))
-        with pytest.raises(ForgeRefused, match=r"somebody else has pushed.*page\.html"):
+        with pytest.raises(ForgeRefused, match=r"someone else pushed.*page\.html"):
             work.play(trunk.land(again, title="t", returns=1))
         assert theirs == work.remote_head("cuggino/page")
 
@@ -409,7 +409,7 @@ class TestOthers:
         work.forge._ci[:] = [(GREEN,), (RED,)]
         trunk, proposed = began(work)
         work.person_pushes("cuggino/page", {"theirs.txt": "theirs\n"})
-        with pytest.raises(ForgeRefused, match=r"somebody else has pushed.*fails there: test"):
+        with pytest.raises(ForgeRefused, match=r"someone else pushed.*failed there: test"):
             work.play(trunk.proposal(proposed, returns=0))
 
     @pytest.mark.real_agent

@@ -27,7 +27,7 @@ def test_one_comment_is_edited(tmp_path: Path) -> None:
     here = machine(tmp_path)
     here.begins()
     assert ["add_comment"] == [call.name for call in here.forge.writes()][:1]
-    assert "**An agent works on this.**" in here.body()
+    assert "**An agent is working on this.**" in here.body()
     here.emit(
         ITERATION,
         SESSION,
@@ -37,7 +37,7 @@ def test_one_comment_is_edited(tmp_path: Path) -> None:
         LANDED,
         after=10,
     )
-    assert "**The work on this has landed.**" in here.body()
+    assert "**Work on this has landed.**" in here.body()
     assert "Commit: c2" in here.body()
     assert "1 iteration, 2 agent sessions, $0.50. Written by cuggino" in here.body()
     here.emit(ev.WatchItemCompleted(filename=ITEM, item=ITEM), after=4000)
@@ -71,17 +71,17 @@ def test_counts_are_updated_now_and_then(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("event", "said"),
     [
-        (PARKED, "**The work on this was given up.**\n\n> it failed"),
+        (PARKED, "**Work on this was given up.**\n\n> it failed"),
         (
             ev.WatchItemRetry(
                 filename=ITEM, message="no @disk", attempt=1, max_attempts=3, retry_in=60, item=ITEM
             ),
-            "**The work on this waits.** It failed and is tried again (attempt 1 of 3):"
+            "**Work on this is waiting.** It failed and will be retried (attempt 1 of 3):"
             "\n\n> no @ disk",
         ),
         (
             ev.WatchSentBack(filename=ITEM, reason="ci", returns=1, item=ITEM),
-            "**An agent works on this.** It was sent back: a job of its pull request failed.",
+            "**An agent is working on this.** It was sent back: a job of its pull request failed.",
         ),
         (
             ev.WatchProposed(
@@ -213,9 +213,9 @@ def test_unapproved_work_does_not_wait_to_land(tmp_path: Path) -> None:
     here = machine(tmp_path)
     here.begins()
     here.emit(CANDIDATE.model_copy(update={"approved": False}), after=10)
-    assert "waits to land" not in here.body()
+    assert "waiting to land" not in here.body()
     here.emit(CANDIDATE, after=100)
-    assert "waits to land" in here.body()
+    assert "waiting to land" in here.body()
 
 
 def test_a_removed_comment_is_written_anew_once(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_a_removed_comment_is_written_anew_once(tmp_path: Path) -> None:
     here.begins()
     ada.deletes_comment(7, here.forge.comments_now(7)[0].id)
     here.emit(CANDIDATE, after=10)
-    assert "waits to land" in here.body()
+    assert "waiting to land" in here.body()
     ada.deletes_comment(7, here.forge.comments_now(7)[0].id)
     here.emit(PARKED, after=10)
     here.restart()
@@ -259,10 +259,10 @@ def test_a_refusal_is_tried_again_by_the_next_watch(tmp_path: Path) -> None:
     here.forge.fail("edit_comment", ForgeRefused("locked", status=403), times=1)
     here.emit(CANDIDATE, after=1000)
     assert 1 == here.tags().count("WatchReportFailed")
-    assert "waits to land" not in here.body()
+    assert "waiting to land" not in here.body()
     here.restart()
     here.passes(10)
-    assert "waits to land" in here.body()
+    assert "waiting to land" in here.body()
 
 
 def test_labels_of_states(tmp_path: Path) -> None:

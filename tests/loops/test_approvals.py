@@ -155,7 +155,7 @@ class TestLanding:
         runtime = project(tmp_path, InMemoryAgent(sessions()), "landing", approve_within="1h")
         runtime.write(".cuggino/backlog/001.md", "# A page\n")
         parked = runtime.watch(until="3h").one(ev.WatchItemParked)
-        assert "nobody has approved it within 1h" in parked.reason
+        assert "not approved within 1h" in parked.reason
 
 
 class TestSpending:

@@ -58,7 +58,7 @@ def test_one_that_is_refuted_again_and_again(tmp_path: Path) -> None:
     turns = [Turn(leaves=PASSED), refutes] * 3
     story = DeliverLoop(tmp_path, turns, PENDING).run(verify=True, review_patience=3)
     assert ["coding", "verify"] * 3 == story.instructions
-    assert ("stalled", "b: not done after all, 3 times") == (story.ended.reason, story.ended.error)
+    assert ("stalled", "b: failed verification 3 times") == (story.ended.reason, story.ended.error)
     assert not story.ended.success
     assert story.error is None
 

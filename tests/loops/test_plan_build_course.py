@@ -135,7 +135,7 @@ def test_a_done_file_at_the_start(
     assert "complete" == story.ended.reason
     assert sessions == len(project.agent.of("build"))
     assert rejected == [event.reason for event in story.of(ev.DoneFileRejected)]
-    assert bool(rejected) == ("there although" in "".join(project.prompts))
+    assert bool(rejected) == ("existed although" in "".join(project.prompts))
 
 
 def test_a_folder_is_no_done_file(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_a_rejected_done_file_may_return(tmp_path: Path) -> None:
     story = project.run()
     assert ["1 job is not done"] * 2 == [e.reason for e in story.of(ev.DoneFileRejected)]
     assert ("complete", 3) == (story.ended.reason, story.ended.iterations)
-    assert [0, 1, 1] == [prompt.count("was there although") for prompt in project.prompts]
+    assert [0, 1, 1] == [prompt.count("existed although") for prompt in project.prompts]
 
 
 def test_blocked_jobs(tmp_path: Path) -> None:
@@ -218,9 +218,7 @@ def test_a_broken_jobs_file(tmp_path: Path) -> None:
     turns = [Turn(broken), Turn(has(True, J1="done", J2="done"))]
     project = PlanBuildLoop(tmp_path, turns, files=has(J1="blocked", J2="open"))
     story = project.run()
-    assert ["what jobs there are cannot be read"] == [
-        event.reason for event in story.of(ev.DoneFileRejected)
-    ]
+    assert ["the jobs cannot be read"] == [event.reason for event in story.of(ev.DoneFileRejected)]
     assert 1 == len([w for w in story.warnings if "is broken" in w])
     assert ("complete", 2) == (story.ended.reason, story.ended.iterations)
     assert [("J1", True), ("J2", True)] == story.verdicts

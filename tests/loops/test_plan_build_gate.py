@@ -90,7 +90,7 @@ def test_words_alone(tmp_path: Path) -> None:
     project = PlanBuildLoop(tmp_path, [LAST], [YES, says("complete: true")], files=OPEN)
     story = project.run()
     assert [("J1", True)] == story.verdicts
-    assert ["the verifying agent gave no JSON object"] == story.warnings
+    assert ["the verifying agent returned no JSON object"] == story.warnings
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def test_an_open_job_that_is_taken_out(leaves: Any, reason: str, tmp_path: Path)
     story = project.run()
     assert [reason] == rejections(story)
     assert ("complete", 2) == (story.ended.reason, story.ended.iterations)
-    assert f"{DONE_FILE} was there although {reason}" in project.prompts[1]
+    assert f"{DONE_FILE} existed although {reason}" in project.prompts[1]
     assert {("J1", True), ("J2", True)} == set(story.verdicts)
 
 

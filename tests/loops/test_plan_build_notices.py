@@ -226,7 +226,7 @@ def test_no_commit_on_a_protected_branch(tmp_path: Path) -> None:
     turn = Turn({".git/HEAD": "ref: refs/heads/main\n", **has(True)})
     project = PlanBuildLoop(tmp_path, [turn])
     story = project.run(auto_commit=True)
-    assert ["not committed: it is on branch main"] == story.warnings
+    assert ["not committed: branch main is protected"] == story.warnings
     assert [] == project.log
     again = PlanBuildLoop(tmp_path, [turn])
     again.run(auto_commit=True, allow_main=True, fresh=True)

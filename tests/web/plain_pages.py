@@ -68,11 +68,6 @@ def overview_fragments(site: Site, overview: Overview) -> list[Fragment]:
     return [Fragment("board", "replace", rows)]
 
 
-def run_fold(site: Site, place: Place, run_id: str) -> RunFold:
-    """Return the fold of a run without entries."""
-    return RunFold(place, run_id)
-
-
 def run_page(site: Site, fold: RunFold, *, seq: int) -> str:
     """Return the page of a run."""
     channel = site.channel(fold.place, fold.run_id)

@@ -27,7 +27,7 @@ class Run:
 
     def __init__(self, folder: Path) -> None:
         self.site = Site("/x", [folder])
-        self.fold = pages.run_fold(self.site, self.site.places[0], "run-1")
+        self.fold = pages.RunFold(self.site.places[0], "run-1")
         self.fold.running = True
         self.seq = 0
         self.add(ev.RunStarted(run_id="run-1", kind="run", command="c", focus="# Login"))

@@ -61,7 +61,7 @@ def test_pause_before_the_next_look(
     page = kind(Site("/x", [tmp_path]))
 
     async def poll(*, now: bool = False) -> Change | None:
-        with page._spending():
+        with page.pace.spending():
             clock.cpu += spent
         return None
 
@@ -69,6 +69,6 @@ def test_pause_before_the_next_look(
     asyncio.run(page.look())
     if news is not None:
         clock.wall += news
-        page.note()
-        page.note()
-    assert pause == pytest.approx(page.due - 100)
+        page.pace.note()
+        page.pace.note()
+    assert pause == pytest.approx(page.pace.due - 100)

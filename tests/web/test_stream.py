@@ -395,8 +395,8 @@ def test_browsers_that_do_not_read(
                 assert [str(number)] == _notes(messages, str(number))[-1:]
         channel = hub.channel(_key(served, run))
         assert channel is not None
-        assert 0 < channel.kept <= 200_000
-        assert channel.dropped > seq
+        assert 0 < channel.messages.size <= 200_000
+        assert channel.messages.dropped > seq
     run.journal.close()
 
 

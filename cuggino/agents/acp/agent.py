@@ -14,7 +14,6 @@ from typing import ClassVar
 from reactivex import Observable
 
 from cuggino.agents.acp.guard import Judge, check_settings
-from cuggino.agents.acp.profiles import Profile
 from cuggino.agents.acp.stream import acp_session
 from cuggino.agents.acp.wire import AcpSession
 from cuggino.agents.base.agent import Capabilities, InteractiveOptions, SpawnOptions
@@ -22,6 +21,7 @@ from cuggino.agents.base.guard import Guard, make_guard
 from cuggino.agents.base.private_files import private_file
 from cuggino.agents.base.program import ProgramAgent, encodable
 from cuggino.agents.base.stream import Program
+from cuggino.agents.profiles import Profile
 from cuggino.domain import local_zone
 from cuggino.errors import AgentFailed
 from cuggino.events import LlmAgentEvent

@@ -13,7 +13,6 @@ from typing import Any, Literal, TypeAlias
 
 from acp import schema
 
-from cuggino.agents.acp.profiles import Profile
 from cuggino.agents.base.agent import SpawnOptions
 from cuggino.agents.base.calls import Call, shell_call, unknown_call
 from cuggino.agents.base.watch import Used, Verdict, Watch, same_text
@@ -26,6 +25,7 @@ from cuggino.agents.base.wire import (
     shown,
     text_or_none,
 )
+from cuggino.agents.profiles import Profile
 from cuggino.events import LlmAgentEvent, ToolCall, ToolResult
 from cuggino.guard import READERS
 

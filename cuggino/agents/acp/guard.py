@@ -23,11 +23,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from cuggino.agents.acp.calls import denial, verdict_on
-from cuggino.agents.acp.profiles import Profile
 from cuggino.agents.base.calls import Call
 from cuggino.agents.base.guard import ATTENDED, NOT_JUDGED, Guard, try_in_process
 from cuggino.agents.base.watch import Verdict
 from cuggino.agents.base.wire import Json
+from cuggino.agents.profiles import Profile
 from cuggino.errors import GuardNotLive
 from cuggino.guard import READERS
 

@@ -11,11 +11,11 @@ from acp.meta import PROTOCOL_VERSION
 from pydantic import BaseModel
 
 from cuggino._version import __version__
-from cuggino.agents.acp.profiles import Profile
 from cuggino.agents.base.agent import SpawnOptions
 from cuggino.agents.base.guard import not_live
 from cuggino.agents.base.program import encodable
 from cuggino.agents.base.wire import Json, dict_or_empty, list_or_empty, text_or_none
+from cuggino.agents.profiles import Profile
 from cuggino.errors import AgentFailed, LlmSessionError
 from cuggino.events import LlmAgentEvent, SystemMessage
 

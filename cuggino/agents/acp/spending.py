@@ -7,8 +7,8 @@ from typing import Literal
 
 from acp import schema
 
-from cuggino.agents.acp.profiles import Profile
 from cuggino.agents.base.wire import Json, count_or_zero, is_number
+from cuggino.agents.profiles import Profile
 from cuggino.events import Usage, UsageUpdate
 
 

@@ -19,7 +19,6 @@ from pydantic import BaseModel, ValidationError
 
 from cuggino.agents.acp.calls import CANCELLED, Calls, CallUpdate, Judging
 from cuggino.agents.acp.failure import dialect, failed_turn, failure_of
-from cuggino.agents.acp.profiles import Profile
 from cuggino.agents.acp.requests import (
     Link,
     Request,
@@ -42,6 +41,7 @@ from cuggino.agents.base.wire import (
     parse_json_line,
     text_or_none,
 )
+from cuggino.agents.profiles import Profile
 from cuggino.errors import AgentFailed, GuardNotLive, LlmSessionError
 from cuggino.events import (
     AgentMessage,

@@ -9,12 +9,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from cuggino.guard.policy import Policy
-
-if TYPE_CHECKING:
-    from cuggino.guard.verdict import Verdict
+from cuggino.guard.tools import FILE_TOOLS, READERS, SHELLS, judge
+from cuggino.guard.verdict import Verdict, denied
 
 LIVE = "live"
 """The canary of a guard that works."""
@@ -64,9 +63,6 @@ class Orders(NamedTuple):
 
     def judge(self, tool: object, given: object, cwd: object) -> Verdict:
         """Judge a call by the policy without its rules; a call that cannot be judged is denied."""
-        from cuggino.guard.tools import judge
-        from cuggino.guard.verdict import denied
-
         if not (isinstance(tool, str) and isinstance(given, Mapping) and isinstance(cwd, str)):
             return denied(str(tool), "The guard does not understand this call, so it is not run.")
         try:
@@ -87,8 +83,6 @@ class Orders(NamedTuple):
         Raises:
             ValueError: a path is invalid.
         """
-        from cuggino.guard.verdict import denied
-
         cwd = os.path.join(cwd, call.cwd) if call.cwd else cwd
         if call.unknown:
             return self.own(denied(call.tool, call.unknown), call.tool, call_id)
@@ -101,7 +95,6 @@ class Orders(NamedTuple):
         verdict = self.judge(call.tool, call.input, cwd)
         if self.is_by_rules(call.tool) and isinstance(call.input, Mapping):
             from cuggino.guard.rules import with_rules
-            from cuggino.guard.tools import READERS
 
             if call.tool not in READERS:
                 verdict = with_rules(verdict, self.policy, call.tool, call.input, cwd)
@@ -109,11 +102,7 @@ class Orders(NamedTuple):
 
     def is_by_rules(self, tool: object) -> bool:
         """Return whether permission rules decide about a call that the guard allows (AUT-261)."""
-        if self.policy.rules is None:
-            return False
-        from cuggino.guard.tools import FILE_TOOLS, SHELLS
-
-        return tool not in SHELLS | FILE_TOOLS
+        return self.policy.rules is not None and tool not in SHELLS | FILE_TOOLS
 
     def own(self, verdict: Verdict, tool: object, call_id: object) -> dict[str, Any]:
         """Return the verdict as an object, with the token of the session and the call's id.

@@ -17,17 +17,16 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from cuggino.agents.base.agent import AgentLike, LlmAgent, adopt
 from cuggino.agents.choosing.routing import Candidate, RoutedAgent
+from cuggino.agents.profiles import PROFILES, profile_of
 from cuggino.config import CONFIG_FILE, AcpProgram, Config, FallbackAgent
 from cuggino.errors import ConfigError
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
 
 GROUP = "cuggino.agents"
 """Group of the entry points."""
@@ -51,7 +50,14 @@ _REMOVED = MappingProxyType(
 )
 """Removed agents, each with the one that drives the same program."""
 
-_ACP = "acp"
+_WITH_ARGUMENT: Mapping[str, str] = MappingProxyType(
+    {
+        "acp": "cuggino.agents.acp:AcpAgent",
+        "scripted": "cuggino.agents.scripted:ScriptedAgent",
+        "replay": "cuggino.agents.cassettes:replay_of",
+    }
+)
+"""Built-in agents whose names end with a colon and an argument, by import path."""
 _WITH_FILE = ("acp:NAME", "scripted:FILE", "replay:FILE")
 
 _IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*", re.ASCII)
@@ -75,13 +81,11 @@ def agent_entries() -> tuple[AgentEntry, ...]:
 
     Of the programs of the Agent Client Protocol, only installed ones are listed.
     """
-    from cuggino.agents.acp import PROFILES
-
     more = _installed()
     spoken = [one for one in PROFILES.values() if shutil.which(one.command[0]) is not None]
     return (
         *(AgentEntry(name, "cuggino") for name in BUILT_IN),
-        *(AgentEntry(f"{_ACP}:{one.name}", "cuggino") for one in spoken),
+        *(AgentEntry(f"acp:{one.name}", "cuggino") for one in spoken),
         *(AgentEntry(n, _origin(more[n])) for n in sorted(more.keys() - BUILT_IN.keys())),
     )
 
@@ -105,19 +109,14 @@ def make_agent(
             its scenario or module is broken.
     """
     kind, _, argument = name.partition(":")
-    if kind == "scripted" and argument:
-        from cuggino.agents.scripted import ScriptedAgent
-
-        return ScriptedAgent(cwd / argument)
-    if kind == "replay" and argument:
-        from cuggino.agents.cassettes import replay_of
-
-        return replay_of(cwd / argument)
     program = str(cwd / path) if path and os.sep in path else path
-    if kind == _ACP and argument:
-        from cuggino.agents.acp import AcpAgent, profile_of
-
-        return AcpAgent(profile_of(argument, acp, cwd=cwd), path=program or None)
+    if kind in _WITH_ARGUMENT and argument:
+        make = _object(_WITH_ARGUMENT[kind])
+        if kind == "acp":
+            made: LlmAgent = make(profile_of(argument, acp, cwd=cwd), path=program or None)
+        else:
+            made = make(cwd / argument)
+        return made
     given = {"path": program or None, "cwd": cwd, "argument": argument or None}
     if kind in BUILT_IN and not argument:
         return _made(built_in(kind), given, name)
@@ -139,7 +138,7 @@ def is_import_path(name: str) -> bool:
     """Return whether `make_agent` would import this name as `package.module:Class`."""
     kind = name.partition(":")[0]
     return (
-        kind not in (_ACP, "scripted", "replay")
+        kind not in _WITH_ARGUMENT
         and kind not in BUILT_IN
         and kind not in _installed()
         and _IMPORT_PATH.fullmatch(name) is not None
@@ -148,14 +147,11 @@ def is_import_path(name: str) -> bool:
 
 def built_in(name: str) -> type[LlmAgent]:
     """Import and return the class of a built-in agent that is a program."""
-    module, _, attribute = BUILT_IN[name].partition(":")
-    found: type[LlmAgent] = getattr(importlib.import_module(module), attribute)
+    found: type[LlmAgent] = _object(BUILT_IN[name])
     return found
 
 
 def _installed() -> dict[str, EntryPoint]:
-    from importlib.metadata import entry_points
-
     return {entry.name: entry for entry in entry_points(group=GROUP)}
 
 
@@ -174,16 +170,21 @@ def _loaded(entry: EntryPoint) -> Any:
 
 
 def _imported(name: str, place: str) -> Any:
-    module, _, attribute = place.partition(":")
     try:
-        found: Any = importlib.import_module(module)
-        for part in attribute.split("."):
-            found = getattr(found, part)
+        return _object(place)
     except Exception as error:  # possibly foreign code
         hint = "available agents: " + ", ".join((*agent_names(), "package.module:Class"))
         raise ConfigError(
             f'the agent "{name}" cannot be imported: {_words(error)}', hint=hint
         ) from error
+
+
+def _object(place: str) -> Any:
+    """Import and return an object by its import path, `package.module:Class`."""
+    module, _, attribute = place.partition(":")
+    found: Any = importlib.import_module(module)
+    for part in attribute.split("."):
+        found = getattr(found, part)
     return found
 
 

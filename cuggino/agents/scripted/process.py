@@ -19,10 +19,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from cuggino.agents.scripted.mcp import Servers
+if __name__ == "__main__":  # the package is located relative to this file
+    sys.path.append(str(Path(__file__).parents[3]))
+
+from cuggino.agents.base.calls import Orders
+from cuggino.agents.claude.hook import answer
+from cuggino.agents.scripted.mcp import McpFailed, Servers, agent_name
+from cuggino.guard.policy import Policy
 
 
 class _Use(NamedTuple):
@@ -67,8 +72,6 @@ def main() -> int:
     # terminate them: its parent must.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     orders = json.loads(_INPUT.line() or b"")
-    # The package is located relative to this file, after the standard library.
-    sys.path.append(str(Path(__file__).parents[3]))
     with _servers(orders) as servers:
         return _session(orders, servers)
 
@@ -106,8 +109,6 @@ def _servers(orders: dict[str, Any]) -> Iterator[Servers | None]:
     if not any("tool" in step for step in orders["steps"]):
         yield None
         return
-    from cuggino.agents.scripted.mcp import Servers
-
     servers = Servers(orders["mcp_servers"])
     try:
         yield servers
@@ -214,8 +215,6 @@ def _own_tool(step: dict[str, Any]) -> _Use:
 
 
 def _server_tool(step: dict[str, Any], servers: Servers) -> _Use:
-    from cuggino.agents.scripted.mcp import McpFailed, agent_name
-
     given = _all_expanded(step["input"])
     try:
         tool = servers.find(step["tool"])
@@ -248,10 +247,6 @@ def _use_tool(use: _Use, number: int, guard: dict[str, str] | None) -> None:
 
 def _ask(guard: dict[str, str], event: str, data: dict[str, Any]) -> dict[str, Any]:
     """Return the guard's answer, and print it."""
-    from cuggino.agents.base.calls import Orders
-    from cuggino.agents.claude.hook import answer
-    from cuggino.guard.policy import Policy
-
     orders = Orders(Policy.from_json(guard["policy"]), guard["shfmt"], guard["token"])
     asked = {"hook_event_name": event, "cwd": str(Path.cwd()), **data}
     said, _ = answer(asked, orders, {"manner": "judge"})

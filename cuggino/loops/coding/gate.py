@@ -1,10 +1,10 @@
 """The gate of the coding loop: what an approval depends on, besides the reviewer.
 
-The check runs before the first agent, so that what is red then blocks nothing. Before each review
-it runs on the work, and again with the tests and check files of the start put over the work, if
-some have changed: what fails then and did not before is a finding that the approval has to answer.
-An approval counts when the check passes, each finding is answered, and the current commit is the
-work that was checked.
+The check runs before the first agent, so that a check that is already red blocks nothing. Before
+each review it runs on the work, and again with the tests and check files of the start put over the
+work, if some have changed: each new failure is a finding that the approval has to answer. An
+approval counts when the check passes, each finding is answered, and the current commit is the work
+that was checked.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _SHOWN = 4_000
 """Characters of an output that a prompt and an event show."""
 
 _FILLED = frozenset({"bower_components", "coverage", "node_modules", "venv"})
-"""Folders that programs fill, and can fill again; so are those whose name begins with a dot."""
+"""Folders that programs can recreate; those whose name begins with a dot count, too."""
 
 
 class OwnReview(NamedTuple):
@@ -95,7 +95,7 @@ class _Known:
     unused: CheckCommandOutput | None = None
     """The output of the baseline, until the first implementing agent gets it."""
     told: tuple[str, ...] = ()
-    """The changed files that were told."""
+    """The changed files that were reported."""
     weakened: CheckWeakened | None = None
     """The finding of the latest review."""
     findings: tuple[tuple[str, ...], ...] = ()
@@ -342,7 +342,7 @@ class Gate:
     ) -> Flow[OwnReview | LoopStalled | None]:
         """Compare the current commit with the work; `commit` commits what was staged for it.
 
-        What differs is told. What can be mended safely is; if the commit still lacks work then,
+        Differences are reported, and repaired where that is safe. If the commit still lacks work,
         the approval does not count.
         """
         start, work = self._known.work, self._services.work
@@ -448,7 +448,7 @@ class Gate:
         return again
 
     def _measure(self, n: int, check: CheckCommandOutput, changed: tuple[str, ...]) -> Flow[None]:
-        """Run the check with the files of the start, and remember what they bring out."""
+        """Run the check with the files of the start, and record the failures that they reveal."""
         at_start = yield from self._in_a_copy(n, changed, "check-start")
         if at_start is None:
             yield from emit(CheckUnmeasured(iteration=n, paths=changed))
@@ -512,7 +512,7 @@ class Gate:
         return Standing(**{key: tuple(paths) for key, paths in (known or {}).items()})
 
     def _apart(self) -> tuple[str, ...]:
-        """Return the paths that are no work: files of cuggino and of the agents' programs."""
+        """Return the paths that do not count as work: files of cuggino and of agent programs."""
         return (WORKSPACE_FOLDER, *self._services.own_files(self._options.cwd))
 
     def _specifications(self) -> Observable[dict[str, str] | None]:
@@ -574,7 +574,7 @@ def _open(weakened: CheckWeakened) -> str:
 
 
 def _reason(result: CheckResult, output: str) -> str:
-    """Return in a few words how a check failed."""
+    """Return a short description of how a check failed."""
     if result.failing:
         more = f" and {len(result.failing) - 5} more" if len(result.failing) > 5 else ""
         return f"{', '.join(result.failing[:5])}{more}"

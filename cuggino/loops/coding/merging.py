@@ -45,7 +45,7 @@ class Conflicts:
             "ours": merge.ours,
             "theirs": merge.theirs,
             "landed": "\n\n".join(filter(None, (merge.landed.strip(), self.items))),
-            "problem": f"The last attempt is not enough: {problem}" if problem else "",
+            "problem": f"The last attempt did not resolve everything: {problem}" if problem else "",
         }
 
 

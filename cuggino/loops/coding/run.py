@@ -87,7 +87,7 @@ def _words(decision: Decision) -> str:
 
 
 class _Before(NamedTuple):
-    """What was there before the first agent."""
+    """The state of the project before the first agent."""
 
     baseline: str | None = None
     """The commit that reviews compare with."""
@@ -100,7 +100,7 @@ class CodingRun(Story):
     """One run of the coding loop: the state that its iterations share."""
 
     plan_form = ""
-    """What the planning agent is told about the form of the plan, besides its prompt."""
+    """Instructions on the form of the plan, added to the prompt of the planning agent."""
 
     def __init__(self, run: Run, options: LoopRunOptions) -> None:
         self._run = run
@@ -286,7 +286,7 @@ class CodingRun(Story):
         return plan
 
     def _plan_approved(self, n: int, review: str | None) -> Flow[OwnReview | LoopStalled | None]:
-        """Wait for a person's approval of the plan, if one is asked for; return why not, or None.
+        """Wait for approval of the plan, if that is required; return why it is refused, or None.
 
         A plan that they have edited replaces that of the agent.
         """
@@ -306,7 +306,7 @@ class CodingRun(Story):
         return None
 
     def _may_land(self, n: int, verdict: Approved) -> Flow[OwnReview | LoopStalled | None]:
-        """Wait for a person's approval of the work, if one is asked for; return why not, or None.
+        """Wait for approval of the work, if that is required; return why it is refused, or None.
 
         In a slot this comes before the candidate, so that a rejection is planned at once.
         """
@@ -324,9 +324,7 @@ class CodingRun(Story):
             return OwnReview(review)
         limit = f" within {self._options.approve_within}" if self._options.approve_within else ""
         why = f": {decision.text}" if decision.text else ""
-        return LoopStalled(
-            iteration=n, reason="approval", message=f"nobody has approved it{limit}{why}"
-        )
+        return LoopStalled(iteration=n, reason="approval", message=f"not approved{limit}{why}")
 
     @property
     def _about(self) -> str:
@@ -522,7 +520,7 @@ class CodingRun(Story):
 
     @property
     def _apart(self) -> tuple[Path, ...]:
-        """The paths that are no work of an agent."""
+        """The paths that do not count as work of an agent."""
         return Path(self._options.specs_path), Path(WORKSPACE_FOLDER)
 
     def _review_text(self, content: str) -> Flow[str]:

@@ -117,7 +117,7 @@ class Course:
         patience = self._options.review_patience
         stuck = [item for item in refuted if patience and self._refuted[item] >= patience]
         if stuck:
-            self.error = f"{', '.join(stuck)}: not done after all, {patience} times"
+            self.error = f"{', '.join(stuck)}: failed verification {patience} times"
             return "stalled"
         return self.decide(session)
 

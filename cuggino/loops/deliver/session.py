@@ -88,7 +88,7 @@ def deliver_session(
     written, as `DeliverableStatusChanged` and `DeliverablesListed`; last `DeliverSessionEnded`.
 
     Raises:
-        QuotaExceeded, BudgetExceeded: and what every other session would meet as well.
+        QuotaExceeded, BudgetExceeded: and any error that every other session would meet.
         Interrupted: a person has stopped it.
     """
     seen, lane = _Seen(), run.lane

@@ -22,7 +22,7 @@ or set to another time meanwhile."""
 def within_hours(
     windows: Sequence[Window], standing: StateRef[Standing], lane: abc.SchedulerBase
 ) -> Iterator[None]:
-    """Within the block, let nothing begin while no window is open; without windows it may."""
+    """Keep work from beginning outside of the windows, within the block; none means no limit."""
 
     def look(_scheduler: abc.SchedulerBase) -> Observable[None]:
         now, known = lane.now, standing.value.closed_until

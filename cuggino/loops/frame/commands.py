@@ -15,7 +15,7 @@ from cuggino.loops.frame.interruption import heard
 class Commands:
     """The commands to a run, or to a watch and its items at work.
 
-    `is_known` tells whether there is such an item, for which messages are kept until it is at work.
+    `is_known` returns whether there is such an item; its messages are kept until it is at work.
     `put_aside` skips an item whose work waits, and returns what to announce: None for any other
     item, `ControlIgnored` if it could not.
     """
@@ -37,9 +37,9 @@ class Commands:
 
     @contextmanager
     def heard(self, commands: Observable[ControlEvent], lane: abc.SchedulerBase) -> Iterator[None]:
-        """Hear the commands within the block, which must be entered on the lane.
+        """Listen for the commands within the block, which must be entered on the lane.
 
-        They may come on any thread. Their error ends the hearing, not the run.
+        They may come on any thread. Their error ends the listening, not the run.
         """
 
         def fail(error: Exception) -> None:
@@ -92,7 +92,7 @@ class Commands:
             self._control.announce(ControlIgnored(source="steer", reason=reason, item=item))
 
     def hear(self, command: ControlEvent) -> None:
-        """Pass the command to whom it is meant for, or announce why it is ignored."""
+        """Pass the command to its receiver, or announce why it is ignored."""
         control = self._control
         match command:
             case SkipAsked(item=item):

@@ -62,12 +62,12 @@ class Standing:
 
     @property
     def rests(self) -> bool:
-        """Return whether everything stands still after its stage, for a person or until a time."""
+        """Return whether everything pauses after its stage, for a person or until a time."""
         return self.is_paused or self.closed_until is not None
 
 
 class Control:
-    """The commands to one run, or to one item beside others, and what of them is pending.
+    """The commands to one run, or to one item beside others, and those that are pending.
 
     A watch shares its own with the run of the item that it works on, or gives each of several items
     one `beside` it. Everything happens on the lane of the runs.
@@ -84,7 +84,7 @@ class Control:
         otherwise: Announce | None = None,
     ) -> None:
         self.standing = standing or StateRef(Standing())
-        """What is in force, for all controls of the workspace."""
+        """The pause or stop in force, for all controls of the workspace."""
         self.inbox = Inbox()
         self._interruption = interruption
         self._lane = lane
@@ -285,7 +285,7 @@ class Control:
 
 
 def commands_for(change: tuple[Standing, Standing]) -> Iterator[ControlEvent]:
-    """Yield the commands after which the second is in force instead of the first."""
+    """Yield the commands that lead from the first state to the second."""
     before, after = change
     if before.rests != after.rests:
         yield PauseAsked() if after.rests else ContinueAsked()
@@ -304,7 +304,7 @@ def _fail(error: CugginoError) -> NoReturn:
 def _section(text: str) -> str:
     return (
         "## A message from the user\n\n"
-        "It came while you were at work. It does not change what your role may do.\n\n"
+        "It arrived while you were working. It does not change what your role may do.\n\n"
         f"{text.strip()}"
     )
 

@@ -57,9 +57,9 @@ def heard(
     hear: Callable[[T], None],
     fail: Callable[[Exception], None],
 ) -> Iterator[None]:
-    """Hear each item of the source, or its error, within the block; both on the lane.
+    """Call `hear` with each item of the source, or `fail` with its error, within the block.
 
-    The block must be entered on the lane. The items may come on any thread.
+    The block must be entered on the lane, where both are called. Items may come on any thread.
     """
     thread = threading.get_ident()
 

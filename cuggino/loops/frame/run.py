@@ -264,7 +264,7 @@ class Run:
                 ledger.approved.add(kind)
                 return
             if now > self.began:  # else it was decided in an earlier process
-                why = "nobody has approved" if decision.outcome == "expired" else "you rejected"
+                why = "no one approved" if decision.outcome == "expired" else "you rejected"
                 words = f": {decision.text}" if decision.text else ""
                 refused: Observable[object] = throw(
                     BudgetExceeded(f"{why} {approval_text(kind)}{words}")

@@ -46,7 +46,7 @@ FORM = (
     "`attempts: 3`: three agents do it at the same time, at three times the cost, and the first "
     "that passes check and review is taken."
 )
-"""What the planning agent is told."""
+"""The instructions for the planning agent."""
 
 
 _MERGED = (
@@ -143,8 +143,8 @@ class HandsRun(CodingRun):
                 continue
             if not (yield from contains("HEAD", event.commit, git)):
                 raise RunNotResumable(
-                    f"{self._slot.root} no longer holds all that had landed there",
-                    hint="start the run anew; refs/cuggino/kept has what was not approved",
+                    f"{self._slot.root} no longer has everything that landed there",
+                    hint="start a new run; refs/cuggino/kept has the work that was not approved",
                 )
         refs = commits_of_refs((yield from git.must(*EACH_REF, "refs/cuggino")).text)
         gone = "".join(f"option no-deref\ndelete {ref}\n" for ref in refs)  # all of it is kept
@@ -255,5 +255,5 @@ class HandsRun(CodingRun):
                 raise ConfigError(
                     f"approved work has not reached {delayed.branch or 'your branch'}: "
                     f"{delayed.reason}{paths}",
-                    hint="mend that, then resume the run: it ends without another agent",
+                    hint="fix that, then resume the run: it ends without another agent",
                 )

@@ -68,7 +68,7 @@ from cuggino.stages import act, interrupt_processes
 from cuggino.stages.slots import Trunk
 
 _OF_TASKS = (CommitPerformed, IterationStart, LoopTerminalEvent, RunResumed)
-"""What the own run of a task emits about itself; what lands is another commit."""
+"""Events of a task's run about its own commits; the commit that lands is another one."""
 _SINGLE = {
     "check_command": None,
     "gate": "context",
@@ -135,11 +135,11 @@ class Tasks:
             for number, befores in order.items()
         }
         self._ended = HandsEnded(iteration=iteration)
-        """What has come of the tasks so far."""
+        """The outcomes of the tasks so far."""
         self._state = StateRef(PoolState(limit=SlotLimit(hands)))
         self._skips: Subject[object] = Subject()
         self._losses: dict[str, str] = {}
-        """Why the latest attempt at a task has lost."""
+        """The reason why the latest attempt at a task has lost."""
 
     def __contains__(self, name: object) -> bool:
         return name in self._tasks
@@ -173,7 +173,7 @@ class Tasks:
         yield from emit(ended.model_copy(update={"undone": {**ended.undone, **held}}))
 
     def _notes(self) -> Iterator[str]:
-        """Yield what counts otherwise than the plan says."""
+        """Yield a message for each setting of the plan that does not apply."""
         for name, task in self._tasks.items():
             if task.note:
                 yield f"{name}: {task.note}"
@@ -207,7 +207,7 @@ class Tasks:
         self._state.set(next_step(self._state.value, fact)[0])
 
     def _restored(self) -> Flow[None]:
-        """Continue as the journal says: what has landed is there, the rest is resumed."""
+        """Continue from the journal: landed tasks stay landed, the rest is resumed."""
         resumed = self._run.resumed
         tags = (*TAGS, "AttemptLost", "TaskLeft")
         entries = () if resumed is None else resumed.entries.only(tags)

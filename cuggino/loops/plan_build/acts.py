@@ -158,7 +158,9 @@ class PlanBuildActs:
         if base is None and not (self._options.cwd / ".git").exists():
             return
         if branch := (yield from ask(act(self._protected))):
-            yield from emit(PlanBuildWarning(message=f"not committed: it is on branch {branch}"))
+            yield from emit(
+                PlanBuildWarning(message=f"not committed: branch {branch} is protected")
+            )
             return
         yield from self._run.branch_seen()
         message = f"chore(loop): iteration {n}"
@@ -226,7 +228,7 @@ def contradiction(findings: tuple[str, ...], jobs: JobsCounted | None) -> str:
     if findings:
         return f"the verification found: {'; '.join(findings)}"
     if jobs is None:
-        return "what jobs there are cannot be read"
+        return "the jobs cannot be read"
     left = jobs.open + jobs.blocked
     if left == 0:
         return ""

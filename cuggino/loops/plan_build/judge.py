@@ -56,5 +56,5 @@ def judged(
         return None
     result = read(report.message)
     if result.by_words:
-        yield from emit(PlanBuildWarning(message="the verifying agent gave no JSON object"))
+        yield from emit(PlanBuildWarning(message="the verifying agent returned no JSON object"))
     return result

@@ -22,7 +22,7 @@ _PATHS = ("file_path", "notebook_path", "path")
 
 
 class WorkNotices:
-    """Adds a notice behind a tool's event; one object for each session."""
+    """Adds notices after the events of tools; one object for each session."""
 
     def __init__(self, project: Path) -> None:
         self._project = Path.cwd() / project

@@ -232,7 +232,7 @@ class PlanBuildRun(Story):
             return True
         yield from self._acts.remove_done()
         yield from emit(DoneFileRejected(reason=reason))
-        self._state = state._replace(rejected=f"{DONE_FILE} was there although {reason}")
+        self._state = state._replace(rejected=f"{DONE_FILE} existed although {reason}")
         return False
 
     def _retried(self) -> Flow[_Over | None]:

@@ -92,13 +92,13 @@ class Listing(NamedTuple):
 
     survey: Survey
     order: ReadyOrder
-    """By the text of the items, and what has become of those before them."""
+    """The order of the items, by their texts and the outcomes of those before them."""
     at: datetime = datetime.min.replace(tzinfo=UTC)
-    """When the watch last took it as it is now."""
+    """When the watch last read it."""
 
 
 class _Told(NamedTuple):
-    """What was reported, and is not again as long as it lasts."""
+    """The notices that were reported, and are not repeated while they last."""
 
     skipped: Mapping[str, str] = _NONE
     held: Mapping[str, str] = _NONE
@@ -188,7 +188,7 @@ class Items:
         return merge_now(*self.folders())
 
     def look_again(self) -> None:
-        """Look whether something can begin, as after a change of the folders."""
+        """Check whether something can begin, as after a change of the folders."""
         self._signs.on_next(None)
 
     def situation(self, issues: list[str], listing: Listing, now: datetime) -> Situation:

@@ -91,7 +91,7 @@ def pool_of(
     pauses: Observable[Observable[WatchEvent]] | None = None,
     on_release: Callable[[], object] | None = None,
 ) -> Observable[WatchEvent]:
-    """Run `next_step` on a state that others see and tell of, too; see `pool`.
+    """Run `next_step` on a state that others read and update, too; see `pool`.
 
     ::
 

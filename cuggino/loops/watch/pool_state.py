@@ -65,7 +65,7 @@ class ItemWork:
 
     @property
     def is_unapproved(self) -> bool:
-        """Return whether the candidate may not land, as nobody has approved it."""
+        """Return whether the candidate may not land because it is not approved."""
         return self.candidate is not None and not self.candidate.approved
 
     @property
@@ -109,14 +109,14 @@ class ItemWork:
 
 
 class Listed(NamedTuple):
-    """The backlog was looked at."""
+    """The backlog was listed."""
 
     ready: tuple[str, ...]
     """The items that may begin or land now, in order."""
     holds_back: bool = False
-    """True if a person lets nothing begin or land."""
+    """True if nothing may begin or land: it is paused, stopped, or outside of the hours."""
     gone: frozenset[str] = frozenset()
-    """Items that have left the backlog: their slots are as good as new."""
+    """Items that have left the backlog: their slots count as unused."""
 
 
 class Begun(NamedTuple):
@@ -141,13 +141,13 @@ class Served(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """An attempt has failed, or was stopped. Its number is given again."""
+    """An attempt has failed, or was stopped. Its number is reused."""
 
     name: str
 
 
 class Overloaded(NamedTuple):
-    """The agents' service was overloaded, as an attempt has met."""
+    """An attempt has met an overload of the agents' service."""
 
     name: str
     at: datetime

@@ -234,13 +234,13 @@ class SlotWatch(Story):
     # The state, and what can begin.
 
     def _tell(self, fact: Fact) -> None:
-        """Tell the state what has happened, and others if fewer or more slots may be at work."""
+        """Apply the fact to the state, and report a change of the number of usable slots."""
         before = self._state.value.limit.active
         state, _ = next_step(self._state.value, fact)
         self._state.set(state)
         active = state.limit.active
         if active != before:
-            reason = "the service is overloaded" if active < before else "an item met no overload"
+            reason = "the service is overloaded" if active < before else "an item had no overload"
             changed = WatchSlotsChanged(active=active, slots=state.limit.slots, reason=reason)
             self._news.on_next(changed)
 
@@ -332,7 +332,7 @@ class SlotWatch(Story):
     def _listed(
         self, observer: Subscription[Listed], _scheduler: abc.SchedulerBase | None
     ) -> abc.DisposableBase:
-        """Emit what may begin, now and whenever a paused item is due; tell what is new."""
+        """Emit what may begin, now and whenever a paused item is due; report new notices."""
         items, lane, wake = self._items, self._run.lane, SerialDisposable()
 
         def look(_tick: object = None) -> None:

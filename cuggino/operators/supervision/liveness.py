@@ -235,9 +235,8 @@ def liveness(
             scheduler: abc.SchedulerBase | None = None,
         ) -> abc.DisposableBase:
             lane, shared = serial(scheduler), Remedies() if remedies is None else remedies
-            return _Ladder(
-                source, observer, lane, limits, nudge, replace, shared, ends, remind
-            ).begin()
+            steps = _Steps(nudge, replace or (lambda _error: source), remind, ends)
+            return _Ladder(observer, lane, limits, steps, shared).run(source)
 
         return Observable(subscribe)
 
@@ -266,80 +265,31 @@ class _Problem(NamedTuple):
     repeated: int | None = None
 
 
-class _Ladder(abc.DisposableBase, Generic[T]):
-    """One subscription of an operator that supervises an agent: nudge, replace, fail.
+class _Steps(NamedTuple):
+    """What is done about an agent, and when it may end."""
 
-    At most one timer is pending. An event only records its time; the timer, when due, checks
-    whether the deadline has moved and waits for the rest. Before it acts, it lets the scheduler run
-    actions that are already queued: an event of the same instant counts.
-    """
+    nudge: Instead | None
+    replace: Instead
+    remind: Remind
+    ends: Callable[[Any], bool] | None
 
-    def __init__(
-        self,
-        source: Observable[T],
-        observer: abc.ObserverBase[T | SupervisionEvent],
-        lane: abc.SchedulerBase,
-        limits: _Limits,
-        nudge: Instead | None,
-        replace: Instead | None,
-        remedies: Remedies,
-        ends: Callable[[Any], bool] | None,
-        remind: Remind,
-    ) -> None:
-        self._ends = ends
-        self._remind = remind
-        self._is_complete = ends is None
-        """True once the agent has done what it was asked for, so that it may end."""
-        self._source = source
-        self._observer = observer
-        self._lane = lane
+
+class _Watched:
+    """One agent: when it was last heard, its running tools, its repetitions and its polls."""
+
+    def __init__(self, limits: _Limits, remedies: Remedies, now: datetime) -> None:
+        self.heard = now
+        self.poller = ""
+        """The tool of an agent that polls."""
+        self._began = now
         self._limits = limits
-        self._nudge = nudge
-        self._replace = replace
         self._remedies = remedies
         self._tools = _RunningTools()
-        self._watch = RepetitionWatch()
+        self._calls = RepetitionWatch()
         self._repeated = 0
         self._polls = PollingWatch()
-        self._poller = ""
-        """The tool of an agent that polls."""
-        self._began = self._heard = lane.now
-        self._agent = SerialDisposable()
-        self._timer = SerialDisposable()
-        self._due: datetime | None = None
-        self._closed = False
 
-    def begin(self) -> abc.DisposableBase:
-        self._run(self._source)
-        return self
-
-    def dispose(self) -> None:
-        self._closed = True
-        self._timer.dispose()
-        self._agent.dispose()
-
-    def _run(self, agent: Observable[T]) -> None:
-        self._tools.clear()
-        self._watch, self._repeated = RepetitionWatch(), 0
-        self._polls, self._poller = PollingWatch(), ""
-        self._began = self._heard = self._lane.now
-        self._arm()
-        # An agent that ends within `subscribe` has closed the slot, which then disposes of it.
-        self._agent.disposable = agent.subscribe(
-            self._on_next, self._on_error, self._on_completed, scheduler=self._lane
-        )
-
-    def _on_next(self, event: T) -> None:
-        if self._closed:
-            return
-        self._heard = self._lane.now
-        if self._changes(event):
-            self._arm()
-        if self._ends is not None and self._ends(event):
-            self._is_complete = True
-        self._send(event)
-
-    def _changes(self, event: Any) -> bool:
+    def changes(self, event: Any) -> bool:
         """Record a call, a result or an end of a session; return True if the event is one."""
         counts = self._limits.times is not None
         match event:
@@ -347,13 +297,13 @@ class _Ladder(abc.DisposableBase, Generic[T]):
                 self._tools.called(event)
                 may_poll = not self._limits.polling or self._remedies.advised
                 if not may_poll and self._polls.called(event.input) >= _POLLS:
-                    self._poller = event.name
+                    self.poller = event.name
                 if counts:
-                    self._watch.called(event.name, event.input, id=event.id)
+                    self._calls.called(event.name, event.input, id=event.id)
             case ToolResult():
                 self._tools.answered(event)
                 if counts and not self._repeated:
-                    self._count(self._watch.answered(event.name, event.output))
+                    self._count(self._calls.answered(event.name, event.output))
             case SessionEnded() | AgentRetry() | QuotaWaiting() | AgentFellBack():
                 self._tools.clear()
             case AgentNudged() | AgentReplaced():  # of another operator
@@ -365,6 +315,111 @@ class _Ladder(abc.DisposableBase, Generic[T]):
     def _count(self, times: int) -> None:
         limit = self._limits.times
         self._repeated = times if limit is not None and times >= limit else 0
+
+    def deadline(self) -> datetime | None:
+        """Return when the agent is given up if nothing changes; None for never."""
+        if self._repeated or self.poller:
+            return self.heard
+        due = [x for x in (self._silent_at(), self._late_at()) if x is not None]
+        return min(due, default=None)
+
+    def _silent_at(self) -> datetime | None:
+        limits = self._limits
+        limit = limits.tool if self._tools else limits.idle
+        return None if limits.idle is None or limit is None else self.heard + limit
+
+    def _late_at(self) -> datetime | None:
+        stage = self._limits.stage
+        return None if stage is None else self._full_time_since() + stage
+
+    def _full_time_since(self) -> datetime:
+        """Return when this agent began, or another operator took a remedy."""
+        since = self._remedies.since
+        return self._began if since is None else max(self._began, since)
+
+    def problem(self, now: datetime) -> _Problem:
+        """Return why the agent is given up."""
+        silent_at = self._silent_at()
+        if silent_at is not None and silent_at <= now:
+            silent = (now - self.heard).total_seconds()
+            setting = "toolTimeout" if self._tools else "idleTimeout"
+            return self._slow(f"the agent was silent for {duration_text(silent)}", setting, silent)
+        if self._repeated:
+            return _Problem(
+                f"the agent called {self._calls.tool} {self._repeated} times in a row with the "
+                "same input and the same result",
+                "raise repetitionLimit in .cuggino.json if it has to",
+                tool=self._calls.tool,
+                repeated=self._repeated,
+            )
+        took = (now - self._full_time_since()).total_seconds()
+        return self._slow(f"the agent was not done after {duration_text(took)}", "stageTimeout")
+
+    def _slow(self, what: str, setting: str, idle: float | None = None) -> _Problem:
+        names = self._tools.names
+        return _Problem(
+            f"{what} ({_running(names)})",
+            f"raise {setting} in .cuggino.json if the work needs longer (the limits, in "
+            "seconds: idleTimeout, toolTimeout while a tool runs, stageTimeout)",
+            idle=idle,
+            tool=names[0] if names else None,
+        )
+
+
+class _Ladder(abc.DisposableBase, Generic[T]):
+    """One subscription of an operator that supervises an agent: nudge, replace, fail.
+
+    At most one timer is pending. An event only records its time; the timer, when due, checks
+    whether the deadline has moved and waits for the rest. Before it acts, it lets the scheduler run
+    actions that are already queued: an event of the same instant counts.
+    """
+
+    def __init__(
+        self,
+        observer: abc.ObserverBase[T | SupervisionEvent],
+        lane: abc.SchedulerBase,
+        limits: _Limits,
+        steps: _Steps,
+        remedies: Remedies,
+    ) -> None:
+        self._observer = observer
+        self._lane = lane
+        self._limits = limits
+        self._steps = steps
+        self._remedies = remedies
+        self._is_complete = steps.ends is None
+        """True once the agent has done what it was asked for, so that it may end."""
+        self._watched = _Watched(limits, remedies, lane.now)
+        self._agent = SerialDisposable()
+        self._timer = SerialDisposable()
+        self._due: datetime | None = None
+        self._closed = False
+
+    def run(self, agent: Observable[T]) -> abc.DisposableBase:
+        """Subscribe to an agent, and supervise it from now on."""
+        self._watched = _Watched(self._limits, self._remedies, self._lane.now)
+        self._arm()
+        # An agent that ends within `subscribe` has closed the slot, which then disposes of it.
+        self._agent.disposable = agent.subscribe(
+            self._on_next, self._on_error, self._on_completed, scheduler=self._lane
+        )
+        return self
+
+    def dispose(self) -> None:
+        self._closed = True
+        self._timer.dispose()
+        self._agent.dispose()
+
+    def _on_next(self, event: T) -> None:
+        if self._closed:
+            return
+        self._watched.heard = self._lane.now
+        if self._watched.changes(event):
+            self._arm()
+        ends = self._steps.ends
+        if ends is not None and ends(event):
+            self._is_complete = True
+        self._send(event)
 
     def _send(self, event: T | SupervisionEvent) -> None:
         try:
@@ -391,49 +446,27 @@ class _Ladder(abc.DisposableBase, Generic[T]):
     def _ended_early(self, _scheduler: abc.SchedulerBase, _state: object = None) -> None:
         remedies = self._remedies
         error = AgentStalled("the agent ended without a marker that ends its stage")
-        agent = None if remedies.reminded else self._remind()
+        agent = None if remedies.reminded else self._steps.remind()
         if agent is not None:
             remedies.reminded = True
             self._instead(AgentNudged(no_marker=True), lambda _error: agent, error)
         elif not remedies.replaced:
             remedies.replaced = True
-            again = self._replace or (lambda _error: self._source)
-            self._instead(AgentReplaced(no_marker=True), again, error)
+            self._instead(AgentReplaced(no_marker=True), self._steps.replace, error)
         else:
             self._is_complete = True
             self._on_completed()
 
-    def _deadline(self) -> datetime | None:
-        """Return when the agent is given up if nothing changes; None for never."""
-        if self._repeated or self._poller:
-            return self._heard
-        due = [x for x in (self._silent_at(), self._late_at()) if x is not None]
-        return min(due, default=None)
-
-    def _silent_at(self) -> datetime | None:
-        limits = self._limits
-        limit = limits.tool if self._tools else limits.idle
-        return None if limits.idle is None or limit is None else self._heard + limit
-
-    def _late_at(self) -> datetime | None:
-        stage = self._limits.stage
-        return None if stage is None else self._full_time_since() + stage
-
-    def _full_time_since(self) -> datetime:
-        """Return when this agent began, or another operator took a remedy."""
-        since = self._remedies.since
-        return self._began if since is None else max(self._began, since)
-
     def _arm(self) -> None:
         """Ensure that a timer is pending that is not later than the deadline."""
-        deadline = self._deadline()
+        deadline = self._watched.deadline()
         if deadline is None or (self._due is not None and self._due <= deadline):
             return
         self._due = deadline
         self._timer.disposable = self._lane.schedule_absolute(deadline, self._look)
 
     def _is_over(self, now: datetime) -> bool:
-        deadline = self._deadline()
+        deadline = self._watched.deadline()
         return deadline is not None and deadline <= now
 
     def _look(self, _scheduler: abc.SchedulerBase, _state: object = None) -> None:
@@ -452,56 +485,29 @@ class _Ladder(abc.DisposableBase, Generic[T]):
             self._arm()
 
     def _climb(self, now: datetime) -> None:
-        poller, self._poller = self._poller, ""
-        if poller and self._nudge is not None:
-            self._remedies.advised = True
+        nudge, remedies = self._steps.nudge, self._remedies
+        poller, self._watched.poller = self._watched.poller, ""
+        if poller and nudge is not None:
+            remedies.advised = True
             nudged = AgentNudged(tool=poller, repeated=_POLLS, polling=True)
-            self._instead(nudged, self._nudge, AgentStalled(_ADVICE))
+            self._instead(nudged, nudge, AgentStalled(_ADVICE))
             return
-        problem = self._problem(now)
+        problem = self._watched.problem(now)
         idle, tool, repeated = problem.idle, problem.tool, problem.repeated
-        tried = str(self._remedies)
+        tried = str(remedies)
         error = AgentStalled(
             problem.what + (f", again after {tried}" if tried else ""), hint=problem.hint
         )
-        if self._nudge is not None and not self._remedies.nudged:
-            self._remedies.nudged = True
+        if nudge is not None and not remedies.nudged:
+            remedies.nudged = True
             nudged = AgentNudged(idle=idle, tool=tool, repeated=repeated)
-            self._instead(nudged, self._nudge, error)
-        elif not self._remedies.replaced:
-            self._remedies.replaced = True
-            again = self._replace or (lambda _error: self._source)
-            self._instead(AgentReplaced(idle=idle, tool=tool, repeated=repeated), again, error)
+            self._instead(nudged, nudge, error)
+        elif not remedies.replaced:
+            remedies.replaced = True
+            replaced = AgentReplaced(idle=idle, tool=tool, repeated=repeated)
+            self._instead(replaced, self._steps.replace, error)
         else:
             self._on_error(error)
-
-    def _problem(self, now: datetime) -> _Problem:
-        """Return why the agent is given up."""
-        silent_at = self._silent_at()
-        if silent_at is not None and silent_at <= now:
-            silent = (now - self._heard).total_seconds()
-            setting = "toolTimeout" if self._tools else "idleTimeout"
-            return self._slow(f"the agent was silent for {duration_text(silent)}", setting, silent)
-        if self._repeated:
-            return _Problem(
-                f"the agent called {self._watch.tool} {self._repeated} times in a row with the "
-                "same input and the same result",
-                "raise repetitionLimit in .cuggino.json if it has to",
-                tool=self._watch.tool,
-                repeated=self._repeated,
-            )
-        took = (now - self._full_time_since()).total_seconds()
-        return self._slow(f"the agent was not done after {duration_text(took)}", "stageTimeout")
-
-    def _slow(self, what: str, setting: str, idle: float | None = None) -> _Problem:
-        names = self._tools.names
-        return _Problem(
-            f"{what} ({_running(names)})",
-            f"raise {setting} in .cuggino.json if the work needs longer (the limits, in "
-            "seconds: idleTimeout, toolTimeout while a tool runs, stageTimeout)",
-            idle=idle,
-            tool=names[0] if names else None,
-        )
 
     def _instead(self, step: SupervisionEvent, instead: Instead, error: AgentStalled) -> None:
         """Release the agent, report the step, run the replacement."""
@@ -516,7 +522,7 @@ class _Ladder(abc.DisposableBase, Generic[T]):
             self._on_error(failure)
             return
         self._remedies.since = self._lane.now
-        self._run(agent)
+        self.run(agent)
 
 
 class _RunningTools:

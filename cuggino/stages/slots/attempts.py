@@ -31,7 +31,7 @@ _MOST = 10
 
 
 class Attempted(NamedTuple):
-    """What an attempt that has lost leaves."""
+    """The remains of an attempt that has lost."""
 
     ref: str = ""
     """The ref of its work; "" if it left none."""

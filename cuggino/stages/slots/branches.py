@@ -1,7 +1,7 @@
 """The branches of items that landed beside the user's, and work that builds on them.
 
-For each such item a symbolic ref names its branch, so that one that the user amends or deletes is
-what the user made of it.
+For each such item a symbolic ref names its branch, so that it follows what the user amends or
+deletes.
 """
 
 from __future__ import annotations

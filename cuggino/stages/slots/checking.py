@@ -295,7 +295,7 @@ def check_candidate(candidate: WatchCandidate, place: Place) -> Flow[None]:
     """Check that the candidate is approved, and that the repository has it.
 
     Raises:
-        ConfigError: nobody has approved it.
+        ConfigError: it is not approved.
         ProcessError: it is missing.
     """
     if not candidate.approved:

@@ -33,13 +33,13 @@ _FORWARD = (
 )
 _REFUSALS: Mapping[str, str] = MappingProxyType(
     {
-        "Your local changes": "uncommitted changes of yours are in the way",
-        "untracked working tree files": "untracked files of yours are in the way",
-        "Updating the following directories": "untracked files of yours are in the way",
-        "not uptodate": "uncommitted changes of yours are in the way",
+        "Your local changes": "your uncommitted changes are in the way",
+        "untracked working tree files": "your untracked files are in the way",
+        "Updating the following directories": "your untracked files are in the way",
+        "not uptodate": "your uncommitted changes are in the way",
         "index.lock": "another git command is at work",
-        "You have not concluded": "a merge of yours is not concluded",
-        "unmerged files": "a merge of yours has conflicts",
+        "You have not concluded": "your merge is not concluded",
+        "unmerged files": "your merge has conflicts",
         "Not possible to fast-forward": "the branch has just moved",
     }
 )
@@ -49,7 +49,7 @@ _SETTLE = 1.0
 
 
 def follow_branch(place: Place, now: Position) -> Flow[None]:
-    """Move the user's branch to the trunk, which contains it, and emit what came of it.
+    """Move the user's branch to the trunk, which contains it, and emit the outcome.
 
     Where the branch is checked out in the project, its files are moved with it by
     `git merge --ff-only`: changes elsewhere in the tree stay, and a changed, untracked or ignored

@@ -164,7 +164,7 @@ class GateTree:
         """Return the tracked files that differ from the commit; "HEAD" if another one is current.
 
         A file that differs as soon as it is checked out, such as one with line ends that
-        `.gitattributes` rejects, does not count, and neither do caches that somebody committed.
+        `.gitattributes` rejects, does not count, and neither do committed caches.
         """
         head, differing = yield from self._differing()
         found = tuple(path for path in differing if not is_cache(path))

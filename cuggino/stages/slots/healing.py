@@ -73,7 +73,7 @@ def heal(place: Place, now: Position) -> Flow[WatchFollowHealed | Locked | None]
 
     A file counts as written by it if it is byte for byte the new version, or a truncated copy of
     it. Such a file goes back to its version at HEAD, after its content was kept under a ref. All
-    other files are a person's and stay. A killed healing is repeated.
+    other files belong to the user and stay. A killed healing is repeated.
 
     Raises:
         ProcessError: git cannot keep the files, for example on a full disk.

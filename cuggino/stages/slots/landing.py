@@ -443,7 +443,7 @@ class Trunk:
                 yield from move_refs(f"delete {ref} {commit}", git=place.git)
                 yield from emit(landed)
                 return
-        raise ProcessError("git", f"{TRUNK} was moved by another program again and again")
+        raise ProcessError("git", f"gave up: another program keeps moving {TRUNK}")
 
     def _merge(
         self, place: Place, gate: GateTree, candidate: WatchCandidate, trunk: str, title: str

@@ -157,8 +157,8 @@ class RemoteBranches:
             joined = yield from gate.merge(found, f"Merge branch '{theirs}'", only=True)
             if isinstance(joined, NotMerged):
                 raise ForgeRefused(
-                    f"somebody else has pushed to {theirs}, and that conflicts with the work on "
-                    f"the item: {', '.join(joined.paths) or gist(joined.output)}"
+                    f"someone else pushed to {theirs}, which conflicts with the work on the "
+                    f"item: {', '.join(joined.paths) or gist(joined.output)}"
                 )
             merged = joined
         if merged.tree == before.tree:

@@ -78,7 +78,7 @@ class WorkRef:
     def _own(self, git: Git, work: str) -> Flow[str]:
         """Return a commit with the work that no other attempt ever pushes.
 
-        The lease of an earlier owner must not hold because a later one has pushed the same commit.
+        If a later owner pushed the same commit, the lease of an earlier one would still hold.
         """
         parent = f"{work}^1" if (yield from is_uncommitted(git, work)) else work
         text = f"Work of {self._key}\n\n{UNCOMMITTED}\n".encode()

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from cuggino.agents.base import calls
 from cuggino.agents.base.calls import LIVE, Orders
 from cuggino.agents.claude import hook
-from cuggino.guard import tools
 from cuggino.guard.policy import Policy
 from cuggino.guard.shell.shfmt import find_shfmt
 from cuggino.guard.verdict import Part, Verdict
@@ -61,7 +61,7 @@ def test_an_internal_error_denies(policy: Policy, monkeypatch: pytest.MonkeyPatc
     def fail(*args: object, **options: object) -> Verdict:
         raise RecursionError
 
-    monkeypatch.setattr(tools, "judge", fail)
+    monkeypatch.setattr(calls, "judge", fail)
     said = answer(policy, asked(policy, "true"))["hookSpecificOutput"]
     assert "deny" == said["permissionDecision"]
     assert "The guard failed over this call (RecursionError)" in said["permissionDecisionReason"]
@@ -75,7 +75,7 @@ def test_an_internal_error_denies(policy: Policy, monkeypatch: pytest.MonkeyPatc
 def test_reasons(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
     """The agent gets each reason once, at most five, and no more text than fits a message."""
     parts = [Part("ok"), *(Part(f"p{n % 7}", f"No p{n % 7}.") for n in range(14))]
-    monkeypatch.setattr(tools, "judge", lambda *args, **options: Verdict(tuple(parts)))
+    monkeypatch.setattr(calls, "judge", lambda *args, **options: Verdict(tuple(parts)))
     said = answer(policy, asked(policy, "true"))
     reason = said["hookSpecificOutput"]["permissionDecisionReason"]
     assert "No p0.\nNo p1.\nNo p2.\nNo p3.\nNo p4." == reason

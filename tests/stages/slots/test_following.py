@@ -84,7 +84,7 @@ class TestDirtyTree:
         before, status = work.head(), work.status()
         event = delayed(trunk)
         assert ("main", work.head(TRUNK)) == (event.branch, event.commit)
-        assert "of yours are in the way" in event.reason
+        assert "are in the way" in event.reason
         assert (path,) == event.paths
         assert (before, status) == (work.head(), work.status())
         assert "mine\n" == (work.project.root / path).read_text()
@@ -117,7 +117,7 @@ class TestDirtyTree:
         with pytest.raises(Exception, match="merge"):
             work.git("merge", "--quiet", "other")
         status = work.status()
-        assert "merge of yours" in delayed(trunk).reason
+        assert "your merge" in delayed(trunk).reason
         assert status == work.status()
         work.git("merge", "--abort")
         followed(trunk)

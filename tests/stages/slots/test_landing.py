@@ -203,7 +203,7 @@ class TestLanding:
         trunk = work.opened(check_command=f"sh {script}")
         with pytest.raises(ProcessError) as failed:
             events(trunk.land(work.candidate("a.md", {"a.txt": "a\n"}, base=work.head())))
-        assert "moved by another program" in failed.value.message
+        assert "another program keeps moving" in failed.value.message
 
     def test_a_candidate_that_is_gone(self, work: Landings) -> None:
         """A commit that does not exist is an error, not a return to an agent."""

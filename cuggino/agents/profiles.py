@@ -1,4 +1,8 @@
-"""Profiles of programs: their commands, modes, tools and formats."""
+"""Profiles of programs of the Agent Client Protocol: their commands, modes, tools and formats.
+
+They are outside of `cuggino.agents.acp`, as the models of the protocol take longer to import than
+the rest of a command that only lists the programs.
+"""
 
 from __future__ import annotations
 
