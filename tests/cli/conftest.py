@@ -20,6 +20,7 @@ from cuggino.loops import DeliverRunOptions
 from cuggino_cli.main import main
 from cuggino_cli.screen import console
 from tests.cli import loops
+from tests.cli.cli import Cli
 from tests.cli.deliveries import Loop, project_of
 from tests.cli.falling import Lines
 from tests.cli.keyboard import Setup
@@ -38,6 +39,12 @@ def same_keys() -> Iterator[None]:
         made = cache(load_key_bindings)
         patch.setattr("prompt_toolkit.application.application.load_key_bindings", made)
         yield
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
+    """The command in this process."""
+    return Cli(capsys)
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ from cuggino_cli.main import main
 from cuggino_cli.screen.agents import agents_fragments
 from cuggino_cli.screen.columns import width
 from cuggino_cli.screen.fragments import paint
+from tests.cli.cli import Cli
 from tests.limits import LIMIT
 from tests.screen.screen import printed
 from tests.third_party import AGENT, install
@@ -161,12 +162,11 @@ def test_colours() -> None:
 
 
 @pytest.mark.real_agent
-def test_json(few: None, packages: Path, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json(few: None, packages: Path, project: Path, cli: Cli) -> None:
     """With `--json` each agent is one object per line, built-in agents first."""
     install(packages, "theirs", AGENT)
     save_config(project, Config(agent="theirs"))
-    assert 0 == main(["agents", "--json"])
-    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    rows = [json.loads(line) for line in cli("agents", "--json").splitlines()]
     assert [*BUILT_IN, "theirs"] == [entry.name for entry in agent_entries()]
     assert ["claude", "theirs"] == [row["name"] for row in rows]
     assert {"cuggino"} == {row["origin"] for row in rows[:-1]}
@@ -197,14 +197,13 @@ def test_without_a_terminal(
     few: None,
     packages: Path,
     project: Path,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A pipe gets the whole table, uncolored."""
     install(packages, "theirs", AGENT.replace("a small house", "a very small house " * 20))
     monkeypatch.setenv("PATH", "/nowhere")
-    assert 0 == main(["agents"])
-    out = capsys.readouterr().out
+    out = cli("agents")
     assert "\x1b" not in out
     assert ["AGENT", "claude*", "theirs"] == [line.split()[0] for line in out.splitlines()]
     assert "a very small house " * 19 in out

@@ -12,6 +12,7 @@ import pytest
 from cuggino.config import AcpProgram, Config, save_config
 from cuggino_cli.main import main
 from tests.agents.acp.scripts import PROGRAM
+from tests.cli.cli import Cli
 
 RULES = ["program", "session", "mode", "guard", "mcp_server", "unknown_session"]
 UNKNOWN = {"session/resume": {"code": -32602, "message": "No such session"}}
@@ -22,14 +23,14 @@ def checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return a function that checks the scripted program and returns the results."""
     monkeypatch.chdir(tmp_path)
 
-    def check(capsys: pytest.CaptureFixture[str], asks: bool = True, **script: Any) -> Any:
+    def check(cli: Cli, asks: bool = True, **script: Any) -> Any:
         file = tmp_path / "script.json"
         file.write_text(json.dumps(script))
         command = [sys.executable, "-IS", str(PROGRAM), str(file)]
         program = AcpProgram(command=command, mode="ask", asks=asks)
         save_config(tmp_path, Config(acp={"mine": program}))
         code = main(["agents", "check", "acp:mine", "--json"])
-        rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        rows = [json.loads(line) for line in cli.printed().out.splitlines()]
         assert RULES == [row["rule"] for row in rows]
         log = file.with_suffix(".log")
         assert "session/prompt" not in log.read_text()
@@ -38,9 +39,9 @@ def checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return check
 
 
-def test_kept(checked: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_kept(checked: Any, cli: Cli) -> None:
     """A program that keeps all rules is not prompted; servers may be started later."""
-    code, found = checked(capsys, errors=UNKNOWN)
+    code, found = checked(cli, errors=UNKNOWN)
     assert 0 == code
     skipped = found.pop("mcp_server")
     assert ("skipped", "it was not started before the first prompt") == skipped
@@ -58,39 +59,37 @@ def test_kept(checked: Any, capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_broken(
     checked: Any,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
     script: dict[str, Any],
     rule: str,
     words: str,
 ) -> None:
     """A broken rule is named, with exit code 1."""
-    code, found = checked(capsys, **script)
+    code, found = checked(cli, **script)
     assert (1, "failed") == (code, found[rule][0])
     assert words in found[rule][1]
     failed = [name for name, (outcome, _) in found.items() if outcome == "failed"]
     assert rule in failed
 
 
-def test_unguarded(checked: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unguarded(checked: Any, cli: Cli) -> None:
     """Rules for features that a program does not claim, such as asking, are skipped."""
     given: dict[str, Any] = {"initialize": {"agentCapabilities": {}}}
-    code, found = checked(capsys, asks=False, **given)
+    code, found = checked(cli, asks=False, **given)
     assert 0 == code
     assert {"skipped"} == {found[rule][0] for rule in ("mode", "guard", "unknown_session")}
 
 
-def test_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     """A missing program fails every rule that starts it, one line each."""
     monkeypatch.chdir(tmp_path)
     save_config(tmp_path, Config(acp={"mine": AcpProgram(command=["no-such-agent"])}))
-    assert 1 == main(["agents", "check", "acp:mine"])
-    out = capsys.readouterr().out.splitlines()
+    out = cli("agents", "check", "acp:mine", code=1).splitlines()
     assert "failed   program: the agent program no-such-agent was not found" in out[0]
     assert out[0].startswith("failed   program")
     assert len(RULES) == len(out)
 
 
-def test_other_agents(capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_agents(cli: Cli) -> None:
     """Only programs of the protocol can be checked."""
-    assert 2 == main(["agents", "check", "claude"])
-    assert "is no program of the Agent Client Protocol" in capsys.readouterr().err
+    assert "is no program of the Agent Client Protocol" in cli.err("agents", "check", "claude")

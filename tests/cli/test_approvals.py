@@ -10,6 +10,7 @@ from cuggino.domain import approval_question
 from cuggino.events import SessionEnded, WaitingStarted
 from cuggino.storage import Workspace
 from cuggino_cli.main import main
+from tests.cli.cli import Cli
 from tests.cli.test_waiting import SCENARIO, Waits
 from tests.endurance.place import until
 
@@ -60,18 +61,15 @@ def test_bad_input(
     message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     """What cannot be done is said in one sentence, with exit code 2."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".cuggino.json").write_text("{}")
-    assert 2 == main(words)
-    assert message in capsys.readouterr().err
+    assert message in cli.err(*words)
 
 
-def test_several_wait(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_several_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     """Of several approvals one is named by its number, its item, or what it is about."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".cuggino.json").write_text("{}")
@@ -80,10 +78,8 @@ def test_several_wait(
     for kind, about in (("plan", "001.md"), ("plan", "002.md"), ("landing", "003.md")):
         name = Workspace.new_approval()
         workspace.write_spec_issue(approval_question(kind, about, "# Plan"), name=name)
-    assert 2 == main(["approve"])
-    assert "1 Approve the plan? (001.md); 2 " in capsys.readouterr().err
-    assert 2 == main(["approve", "plan"])
-    assert "may be any of 1 Approve the plan? (001.md); 2 " in capsys.readouterr().err
+    assert "1 Approve the plan? (001.md); 2 " in cli.err("approve")
+    assert "may be any of 1 Approve the plan? (001.md); 2 " in cli.err("approve", "plan")
     for words in (["approve", "002.md"], ["reject", "1", "no"], ["approve", "lands"]):
         assert 0 == main(words)
     assert [] == workspace.issues()

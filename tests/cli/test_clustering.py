@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cuggino.config import Config, parse_config
-from cuggino_cli.main import main
 from cuggino_cli.options.clustering import chosen_cluster
+from tests.cli.cli import Cli
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_refused(
     command: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     """One sentence, what to do, and exit code 2, before anything is started."""
     monkeypatch.chdir(tmp_path)
@@ -40,8 +40,7 @@ def test_refused(
         options = options.replace("--cluster ", "")
         if options == "--detach":
             message = "No such option"
-    assert 2 == main([*command.split(), *options.split()])
-    error = capsys.readouterr().err
+    error = cli.err(*command.split(), *options.split())
     assert message in error
     assert "Traceback" not in error
     assert [] == list(tmp_path.iterdir())
@@ -63,69 +62,58 @@ def test_a_run_that_is_refused(
     message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     """One sentence, what to do, and exit code 2, before anything is started."""
     monkeypatch.chdir(tmp_path)
     settings = {"commit": True, "checkCommand": "true"}
     (tmp_path / ".cuggino.json").write_text(json.dumps(settings))
     text = [] if "--resume" in options else ["x"]
-    assert 2 == main(["run", *text, *options.split()])
-    error = capsys.readouterr().err
+    error = cli.err("run", *text, *options.split())
     assert message in error
     assert "Traceback" not in error
 
 
 def test_one_hand_passes_a_configured_cluster_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
     """It is for the watch and for several hands or attempts, which look for it."""
     monkeypatch.chdir(tmp_path)
     settings = {"cluster": "10.0.0.5", "commit": True, "checkCommand": "true"}
     (tmp_path / ".cuggino.json").write_text(json.dumps(settings))
-    assert 2 == main(["run", "x"])
-    assert "10.0.0.5" not in capsys.readouterr().err
+    assert "10.0.0.5" not in cli.err("run", "x")
     for more in ("--hands", "--attempts"):
-        assert 2 == main(["run", "x", more, "2"])
-        assert "tcp://10.0.0.5:8786 is a remote address" in capsys.readouterr().err
+        assert "tcp://10.0.0.5:8786 is a remote address" in cli.err("run", "x", more, "2")
 
 
-def test_approvals_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_approvals_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     """Nobody can be asked on a cluster: one sentence and exit code 2, before it is looked for."""
     monkeypatch.chdir(tmp_path)
     settings = {"agent": "scripted:a.toml", "approve": ["plan"], "checkCommand": "true"}
     (tmp_path / ".cuggino.json").write_text(json.dumps(settings))
     (tmp_path / "a.toml").write_text("repeat = true\n")
     subprocess.run(["git", "init", "-q"], check=True)
-    assert 2 == main(["watch", "--cluster", "tcp://127.0.0.1:1"])
     assert [
         "cuggino: a watch on a cluster cannot wait for approvals",
         '  remove plan from "approve", or work here: --cluster none',
-    ] == capsys.readouterr().err.splitlines()[-2:]
+    ] == cli.err("watch", "--cluster", "tcp://127.0.0.1:1").splitlines()[-2:]
 
 
-def test_check_needs_a_cluster(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_needs_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     """Without an address there must be a configured one."""
     monkeypatch.chdir(tmp_path)
-    assert 2 == main(["cluster", "check"])
-    assert "no cluster is configured" in capsys.readouterr().err
+    assert "no cluster is configured" in cli.err("cluster", "check")
 
 
 def test_configured_cluster_that_is_not_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
     """The configured address is used, and --cluster none works here."""
     monkeypatch.chdir(tmp_path)
     config = {"cluster": "10.0.0.5", "commit": True, "checkCommand": "true"}
     (tmp_path / ".cuggino.json").write_text(json.dumps(config))
-    assert 2 == main(["watch"])
-    assert "tcp://10.0.0.5:8786 is a remote address" in capsys.readouterr().err
-    assert 2 == main(["watch", "--cluster", "none"])
-    assert "10.0.0.5" not in capsys.readouterr().err
+    assert "tcp://10.0.0.5:8786 is a remote address" in cli.err("watch")
+    assert "10.0.0.5" not in cli.err("watch", "--cluster", "none")
 
 
 def test_options_override_the_configuration(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import click
 import pytest
 
 from cuggino_cli import console_scripts, main
+from tests.cli.cli import Cli
 from tests.limits import LIMIT
 
 
@@ -54,7 +55,7 @@ def test_autonoe(words: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("words", ["run", "sync"])
 def test_autonoe_in_a_folder_without_a_specification(
-    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
     """The command is really `deliver`: it asks for SPEC.md, not for a focus."""
     monkeypatch.chdir(tmp_path)
@@ -62,7 +63,7 @@ def test_autonoe_in_a_folder_without_a_specification(
     with pytest.raises(SystemExit) as ended:
         console_scripts.autonoe()
     assert 2 == ended.value.code
-    assert "SPEC.md" in capsys.readouterr().err
+    assert "SPEC.md" in cli.printed().err
 
 
 def test_scripts_are_declared() -> None:

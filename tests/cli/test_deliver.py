@@ -11,6 +11,7 @@ import pytest
 from cuggino import Runtime, dump_event, events as ev, parse_event
 from cuggino.errors import AgentNotFound, BudgetExceeded, CugginoError, QuotaExceeded
 from cuggino_cli.main import main
+from tests.cli.cli import Cli
 from tests.cli.deliveries import DONE, OVERALL, SCENARIO, Loop, project_of
 from tests.cli.stamps import unstamped
 
@@ -52,13 +53,10 @@ def test_exit_codes(
     assert compatible == main(["deliver", output, "--compat-exit-codes"])
 
 
-def test_banner_and_summary(
-    delivered: Path, loop: Loop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_banner_and_summary(delivered: Path, loop: Loop, cli: Cli) -> None:
     """The banner shows the options, the summary the outcome."""
     loop.events = (STARTED, ev.ToolCall(name="Bash", input={"command": "ls"}), LISTED, DONE)
-    main(["deliver", "-n", "3", "-m", "small", "--thinking", "-P", "big"])
-    out, err = capsys.readouterr()
+    out, err = cli.both("deliver", "-n", "3", "-m", "small", "--thinking", "-P", "big", code=None)
     lines = unstamped(out)
     assert lines[0].startswith("cuggino deliver v")
     assert [
@@ -81,19 +79,16 @@ def test_banner_and_summary(
 
 
 @pytest.mark.parametrize("reason", ["interrupted", "failed"])
-def test_how_to_resume(
-    reason: ev.DeliverExit, delivered: Path, loop: Loop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_how_to_resume(reason: ev.DeliverExit, delivered: Path, loop: Loop, cli: Cli) -> None:
     """An outcome that can be resumed shows how, in any folder."""
     end_of(loop, reason)
-    main(["deliver"])
-    assert RESUME == capsys.readouterr().out.splitlines()[-1]
+    assert RESUME == cli("deliver", code=None).splitlines()[-1]
     other = project_of(delivered.parent / "other", "", journal=False)
     main(["deliver", "-p", "../other"])
     expected = (
         f"`cuggino deliver --project-dir {other}` starts a new run with the current deliverables"
     )
-    assert capsys.readouterr().out.splitlines()[-1].startswith(expected)
+    assert cli.printed().out.splitlines()[-1].startswith(expected)
 
 
 @pytest.mark.parametrize(
@@ -126,62 +121,52 @@ def test_an_error_in_the_outcome(
     expected: list[str],
     delivered: Path,
     loop: Loop,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     """The error is printed once, then its advice, then how to resume."""
     loop.events = (STARTED, session, ev.DeliverEnded(reason=reason, error=error.message))
     loop.error = error
     assert error.code == main(["deliver"])
-    out, err = capsys.readouterr()
+    out, err = cli.printed()
     assert expected == unstamped(err)[-2:]
     assert RESUME == out.splitlines()[-1]
     assert 1 == (out + err).count("hit your limit")
     assert 1 == main(["deliver", "--compat-exit-codes"])
 
 
-def test_an_error_with_json(
-    delivered: Path, loop: Loop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_error_with_json(delivered: Path, loop: Loop, cli: Cli) -> None:
     """With `--json` standard output has events only; the error goes to stderr once."""
     loop.events = (STARTED, LISTED, ev.DeliverEnded(reason="budget_exceeded"))
     loop.error = BudgetExceeded("all is spent")
     for more, code in (([], 13), (["--compat-exit-codes"], 1)):
-        assert code == main(["deliver", "--json", "--debug", *more])
-        out, err = capsys.readouterr()
+        out, err = cli.both("deliver", "--json", "--debug", *more, code=code)
         assert list(loop.events) == [parse_event(line) for line in out.splitlines()]
         assert out == "".join(f"{dump_event(event)}\n" for event in loop.events)
         assert ["cuggino: all is spent"] == err.splitlines()
 
 
-def test_an_error_before_the_outcome(
-    delivered: Path, loop: Loop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_error_before_the_outcome(delivered: Path, loop: Loop, cli: Cli) -> None:
     """An error before any outcome is reported like that of any command."""
     loop.events, loop.error = (), CugginoError("the disk is full", hint="make room")
     for more in ([], ["--compat-exit-codes"]):
-        assert 1 == main(["deliver", *more])
-        out, err = capsys.readouterr()
+        out, err = cli.both("deliver", *more, code=1)
         expected = ("", ["cuggino: the disk is full", "  make room"])
         assert expected == (out, err.splitlines())
 
 
 @pytest.mark.parametrize("debug", [False, True])
-def test_an_unexpected_error(
-    debug: bool, delivered: Path, loop: Loop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unexpected_error(debug: bool, delivered: Path, loop: Loop, cli: Cli) -> None:
     """An internal error is one line; `--debug` shows its location."""
     loop.events, loop.error = (STARTED,), ZeroDivisionError("by zero")
-    assert 1 == main(["deliver", *(["--debug"] if debug else [])])
-    err = capsys.readouterr().err
+    err = cli.err("deliver", *(["--debug"] if debug else []), code=1)
     assert "Error: by zero" in err.splitlines()
     assert debug == ("Traceback" in err)
 
 
-def test_quiet(delivered: Path, loop: Loop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet(delivered: Path, loop: Loop, cli: Cli) -> None:
     """With `--quiet` only sessions and the outcome are printed."""
     loop.events = (STARTED, ev.ToolCall(name="Bash"), DONE)
-    main(["deliver", "--quiet"])
-    lines = unstamped(capsys.readouterr().out)
+    lines = unstamped(cli("deliver", "--quiet", code=None))
     assert ["Session 1 started", "All achievable deliverables passed", OVERALL] == lines[:3]
 
 
@@ -195,18 +180,16 @@ def test_resuming(delivered: Path, loop: Loop, monkeypatch: pytest.MonkeyPatch) 
     assert [] == loop.options
 
 
-def test_nothing_to_resume(delivered: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_to_resume(delivered: Path, cli: Cli) -> None:
     """Without an unfinished run nothing is started."""
-    assert 2 == main(["deliver", "--resume"])
-    out, err = capsys.readouterr()
+    out, err = cli.both("deliver", "--resume", code=2)
     assert ("", True) == (out, err.startswith("cuggino: "))
 
 
-def test_a_real_run(delivered: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_real_run(delivered: Path, cli: Cli) -> None:
     """A scripted agent creates the deliverables, and another session completes them."""
     project_of(delivered, SCENARIO, sandbox="off")
-    assert 11 == main(["deliver", "-n", "1"])
-    out, err = capsys.readouterr()
+    out, err = cli.both("deliver", "-n", "1", code=11)
     lines = unstamped(out)
     assert lines[-6:] == [
         "All is laid.",
@@ -217,13 +200,11 @@ def test_a_real_run(delivered: Path, capsys: pytest.CaptureFixture[str]) -> None
         "Session stopped: max iterations reached",
     ]
     assert "" == err
-    assert 0 == main(["deliver", "-n", "1", "--json"])
-    events = [parse_event(line) for line in capsys.readouterr().out.splitlines()]
+    events = [parse_event(line) for line in cli("deliver", "-n", "1", "--json").splitlines()]
     last = events[-1]
     assert isinstance(last, ev.DeliverEnded)
     assert ("all_passed", 1, 1) == (last.reason, last.passed, last.total)
-    assert 0 == main(["deliver"])
-    assert "Overall: 0 session(s), 1/1 deliverables passed" in capsys.readouterr().out
+    assert "Overall: 0 session(s), 1/1 deliverables passed" in cli("deliver")
 
 
 def test_the_loop_gets_the_interrupt_signal(
@@ -244,14 +225,10 @@ def test_the_loop_gets_the_interrupt_signal(
 @pytest.mark.parametrize(
     "again", [["follow"], pytest.param(["runs", "replay", "0"], marks=pytest.mark.real_agent)]
 )
-def test_a_recorded_run_looks_the_same(
-    again: list[str], delivered: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_recorded_run_looks_the_same(again: list[str], delivered: Path, cli: Cli) -> None:
     """Whoever follows or replays the run sees what its command has printed, and nothing twice."""
     project_of(delivered, SCENARIO, sandbox="off")
-    assert 0 == main(["deliver"])
-    lines = unstamped(capsys.readouterr().out)
-    assert 0 == main(again)
-    replayed = unstamped(capsys.readouterr().out)
+    lines = unstamped(cli("deliver"))
+    replayed = unstamped(cli(*again))
     assert "All is done." in replayed
     assert lines[-len(replayed) :] == replayed

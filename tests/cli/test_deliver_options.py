@@ -9,6 +9,7 @@ import pytest
 
 from cuggino.guard.sandbox import SandboxMode, start_warnings
 from cuggino_cli.main import main
+from tests.cli.cli import Cli
 from tests.cli.deliveries import Loop, project_of
 
 
@@ -100,35 +101,29 @@ def test_wrong_usage(
     code: int,
     delivered: Path,
     loop: Loop,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     """A usage error is reported on standard error, and nothing is started."""
-    assert code == main(["deliver", *more, *args])
-    out, err = capsys.readouterr()
+    out, err = cli.both("deliver", *more, *args, code=code)
     assert ("", []) == (out, loop.options)
     assert message in err.splitlines()[-1]
 
 
 @pytest.mark.parametrize(("more", "code"), [([], 2), (["--compat-exit-codes"], 1)])
-def test_no_such_project(
-    more: list[str], code: int, delivered: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_such_project(more: list[str], code: int, delivered: Path, cli: Cli) -> None:
     """A project that is missing or a file is reported with its absolute path."""
     for name in ("nowhere", "SPEC.md"):
         assert code == main(["deliver", "-p", name, *more])
         expected = f"Error: Project directory does not exist: {delivered / name}"
-        assert expected == capsys.readouterr().err.splitlines()[-1]
+        assert expected == cli.printed().err.splitlines()[-1]
 
 
 @pytest.mark.parametrize(("more", "code"), [([], 2), (["--compat-exit-codes"], 1)])
-def test_no_specification(
-    more: list[str], code: int, delivered: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_specification(more: list[str], code: int, delivered: Path, cli: Cli) -> None:
     """Without SPEC.md nothing is started, written or shown as started."""
     (delivered / "SPEC.md").unlink()
     before = sorted(delivered.rglob("*"))
-    assert code == main(["deliver", *more])
-    out, err = capsys.readouterr()
+    out, err = cli.both("deliver", *more, code=code)
     assert "" == out
     assert f"cuggino: SPEC.md not found in {delivered}\n" in err
     assert before == sorted(delivered.rglob("*"))
@@ -152,7 +147,7 @@ def test_the_warnings_at_the_start(
     delivered: Path,
     loop: Loop,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     """The sandbox warning precedes the one about destructive commands, with roles too."""
     project_of(delivered, "", **settings)
@@ -161,18 +156,14 @@ def test_the_warnings_at_the_start(
     main(["deliver", *args])
     disabled, source, destructive = expected
     warnings = start_warnings(SandboxMode(disabled, source), allow_destructive=destructive)
-    lines = capsys.readouterr().err.splitlines()
+    lines = cli.printed().err.splitlines()
     assert list(warnings) == lines[: len(warnings)]
     assert len(warnings) == sum(line.startswith("Warning") for line in lines)
 
 
-def test_a_guard_that_is_off(
-    delivered: Path, loop: Loop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_guard_that_is_off(delivered: Path, loop: Loop, cli: Cli) -> None:
     """The banner reports a guard that is off."""
     project_of(delivered, "", guard="off")
-    main(["deliver"])
-    assert (
-        "cuggino: the guard is off: only the sandbox limits what agents may do\n"
-        == capsys.readouterr().err
+    assert "cuggino: the guard is off: only the sandbox limits what agents may do\n" == cli.err(
+        "deliver", code=None
     )

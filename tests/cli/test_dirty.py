@@ -13,6 +13,7 @@ import pytest
 
 from cuggino.config import Config, save_config
 from cuggino_cli.main import main
+from tests.cli.cli import Cli
 from tests.git_project import GitProject, isolate_git
 from tests.limits import LIMIT
 from tests.processes.subscribers import eventually
@@ -61,10 +62,9 @@ def changes(project: GitProject) -> set[str]:
     return set(project.git("show", "--format=", "--name-only").split())
 
 
-def test_a_persons_file_stays_out(project: GitProject, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_persons_file_stays_out(project: GitProject, cli: Cli) -> None:
     """It is named at the start; a file that both changed is named and committed."""
-    assert 0 == main(["run", "--focus", "all", "--quiet"])
-    said = capsys.readouterr().out
+    said = cli("run", "--focus", "all", "--quiet")
     assert "Uncommitted before the run, so left out of commits: both.txt, mine.txt\n" in said
     assert "The next commit will include your uncommitted changes: both.txt\n" in said
     assert {"both.txt", "new.txt"} == changes(project)
@@ -72,23 +72,20 @@ def test_a_persons_file_stays_out(project: GitProject, capsys: pytest.CaptureFix
     assert " M mine.txt\n" in project.git("status", "--porcelain")
 
 
-def test_everything_as_before(project: GitProject, capsys: pytest.CaptureFixture[str]) -> None:
+def test_everything_as_before(project: GitProject, cli: Cli) -> None:
     """`--dirty commit` commits a person's files with the first task."""
-    assert 0 == main(["run", "--focus", "all", "--quiet", "--dirty", "commit"])
-    assert "ncommitted" not in capsys.readouterr().out
+    assert "ncommitted" not in cli("run", "--focus", "all", "--quiet", "--dirty", "commit")
     assert {"both.txt", "mine.txt", "new.txt"} == changes(project)
 
 
-def test_refused(project: GitProject, capsys: pytest.CaptureFixture[str]) -> None:
+def test_refused(project: GitProject, cli: Cli) -> None:
     """`--dirty refuse` ends the run before an agent works; resumed, it looks again."""
-    assert 2 == main(["run", "--focus", "all", "--dirty", "refuse"])
-    said = capsys.readouterr()
+    said = cli.both("run", "--focus", "all", "--dirty", "refuse", code=2)
     assert "there are uncommitted changes: both.txt, mine.txt" in said.err
     assert "--dirty keep" in said.err
     assert not (project.root / "new.txt").exists()
     assert 2 == main(["run", "--resume", "--dirty", "refuse"])
-    assert 0 == main(["run", "--resume", "--dirty", "keep"])
-    assert "left out of commits: both.txt, mine.txt" in capsys.readouterr().out
+    assert "left out of commits: both.txt, mine.txt" in cli("run", "--resume", "--dirty", "keep")
     assert {"both.txt", "new.txt"} == changes(project)
 
 
@@ -100,22 +97,20 @@ def test_refused_until_it_is_clean(project: GitProject) -> None:
     assert {"both.txt", "new.txt"} == changes(project)
 
 
-def test_a_clean_tree(project: GitProject, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_clean_tree(project: GitProject, cli: Cli) -> None:
     """Nothing is reported for a clean tree."""
     project.git("commit", "--quiet", "--all", "--message", "mine")
-    assert 0 == main(["run", "--focus", "all", "--dirty", "refuse"])
-    assert "ncommitted" not in capsys.readouterr().out
+    assert "ncommitted" not in cli("run", "--focus", "all", "--dirty", "refuse")
 
 
-def test_a_rewritten_history(project: GitProject, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_rewritten_history(project: GitProject, cli: Cli) -> None:
     """The end of a run and its summary report that its start commit is lost."""
     base = project.git("rev-parse", "HEAD").strip()
     scenario(project, "git checkout -q --orphan x && git commit -q -m x")
     project.git("commit", "--quiet", "--all", "--message", "mine")
     lost = project.git("rev-parse", "HEAD").strip()
     assert base != lost
-    assert 0 == main(["run", "--focus", "all"])
-    said = capsys.readouterr().out
+    said = cli("run", "--focus", "all")
     assert f"The commit that the run began with, {lost[:12]}, is no longer in the history" in said
     assert f"  Rewritten  {lost[:12]}, the start of the run, left the history\n" in said
 

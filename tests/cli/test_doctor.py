@@ -21,6 +21,7 @@ from cuggino.wakefulness import sleep_prevention
 from cuggino_cli.commands.doctor import result_fragments
 from cuggino_cli.main import main
 from cuggino_cli.screen.fragments import paint
+from tests.cli.cli import Cli
 from tests.cli.looking import look, look_at_all, place
 
 
@@ -269,9 +270,7 @@ def test_fragments() -> None:
 
 
 @pytest.mark.usefixtures("no_repository")
-def test_command_without_problems(
-    ready: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_command_without_problems(ready: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     """A project without problems exits with 0, and is printed plainly to a pipe."""
     monkeypatch.setenv("AUTONOE_NO_SANDBOX", "1")
     monkeypatch.setenv("WAKEPY_FAKE_SUCCESS", "1")
@@ -298,24 +297,22 @@ def test_command_without_problems(
         "",
         "No problems.",
     ]
-    assert expected == capsys.readouterr().out.splitlines()
+    assert expected == cli.printed().out.splitlines()
 
 
-def test_command_with_problems(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_with_problems(ready: Path, cli: Cli) -> None:
     """Problems are counted and exit with 1; `--agent` replaces the configured agent."""
     (ready / ".specs" / "login.md").unlink()
-    assert 1 == main(["doctor", "--agent", "nobody"])
-    lines = capsys.readouterr().out.splitlines()
+    lines = cli("doctor", "--agent", "nobody", code=1).splitlines()
     assert 'problem  agent: unknown agent "nobody"' in lines
     assert "2 problems." == lines[-1]
 
 
 @pytest.mark.usefixtures("no_repository")
-def test_command_with_broken_configuration(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_with_broken_configuration(ready: Path, cli: Cli) -> None:
     """With a broken configuration only independent checks run."""
     (ready / ".cuggino.json").write_text("{nope", encoding="utf-8")
-    assert 1 == main(["doctor"])
-    lines = capsys.readouterr().out.splitlines()
+    lines = cli("doctor", code=1).splitlines()
     topics = [line[9:].partition(":")[0] for line in lines if line[:1].strip() and ":" in line]
     assert ["configuration", "workspace", "git", "session files"] == topics
     assert "1 problem." == lines[-1]

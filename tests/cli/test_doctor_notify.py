@@ -10,7 +10,7 @@ import pytest
 from cuggino.config import Config, save_config
 from cuggino.doctor.result import CheckResult
 from cuggino.errors import install_extra
-from cuggino_cli.main import main
+from tests.cli.cli import Cli
 from tests.cli.looking import look
 
 OR_BELL = 'or set "notify" to "bell" in .cuggino.json'
@@ -56,10 +56,9 @@ def test_apprise_is_installed() -> None:
     assert [expected] == look("notifications", Path(), notify=urls)
 
 
-def test_the_command(ready: Path, no_apprise: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(ready: Path, no_apprise: None, cli: Cli) -> None:
     """Problems with notifications count in the exit code of the command."""
     save_config(ready, Config(agent="scripted:scenario.toml", notify="ntfy://topic"))
-    assert 1 == main(["doctor"])
-    lines = capsys.readouterr().out.splitlines()
+    lines = cli("doctor", code=1).splitlines()
     assert 1 == sum(line.startswith("problem  notifications: ") for line in lines)
     assert "1 problem." == lines[-1]

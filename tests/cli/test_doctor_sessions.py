@@ -13,6 +13,7 @@ from cuggino.doctor.result import CheckResult
 from cuggino.events import RunEnded
 from cuggino.storage import Workspace
 from cuggino_cli.main import main
+from tests.cli.cli import Cli
 from tests.cli.looking import look
 from tests.cli.recorded_runs import APPROVED, ONE, SAID, THREE, TWO, record
 
@@ -104,12 +105,11 @@ def test_files_of_a_run_whose_journal_is_broken(project: Path) -> None:
     assert "delete" not in f"{found.hint}"
 
 
-def test_the_advice_works(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_advice_works(ready: Path, cli: Cli) -> None:
     """The suggested command resumes the failed run."""
     assert 1 == main(["run", "--focus", "x", "--max-retries", "0"])
-    capsys.readouterr()
-    assert 0 == main(["doctor"])
-    _, _, advice = capsys.readouterr().out.partition("resume it: `cuggino ")
+    cli.printed()
+    _, _, advice = cli("doctor").partition("resume it: `cuggino ")
     command = advice[: advice.index("`")].split()
     assert ["run", "--resume"] == command[:2]
     (ready / "scenario.toml").write_text(

@@ -11,6 +11,7 @@ from cuggino import events as ev
 from cuggino.agents import Capabilities
 from cuggino.testing import InMemoryAgent, no_leaks
 from cuggino_cli.main import main
+from tests.cli.cli import Cli
 from tests.cli.falling import Lines
 
 SESSIONS = """
@@ -61,18 +62,18 @@ def run(*words: str) -> int:
         return main(["run", "--focus", "x", *words])
 
 
-def test_marked_in_every_view(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_marked_in_every_view(ready: Path, cli: Cli) -> None:
     """An estimate, and a sum with one, is marked wherever money is shown."""
     plays(ready)
     assert 0 == run()
-    shown = capsys.readouterr().out
+    shown = cli.printed().out
     assert "[Planning] 0s, ~$0.18, 21.0k tokens (run total ~$0.18)" in shown
     assert "$0.50 (run total ~$2.28)" in shown  # the reviewer reports dollars
     assert "  Cost       ~$2.28\n" in shown
 
     def output(*words: str) -> str:
         assert main([*words]) in (0, 3)  # 3: nothing is at work
-        return capsys.readouterr().out
+        return cli.printed().out
 
     run_id = json.loads(output("runs", "--json"))["run_id"]
     assert "~$2.28" in output("runs")
@@ -102,23 +103,21 @@ def test_marked_in_every_view(ready: Path, capsys: pytest.CaptureFixture[str]) -
     assert "$0.50" in page
 
 
-def test_the_budget_cuts_the_running_agent(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_budget_cuts_the_running_agent(ready: Path, cli: Cli) -> None:
     """The session that exceeds the budget is cut at once, with exit code 13."""
     plays(ready, work="sleep 60; touch late")
     assert 13 == run("--budget", "1")
-    out, err = capsys.readouterr()
+    out, err = cli.printed()
     assert "[Budget] 178% of the cost spent: ~$1.78 of $1.00" in out
     assert "The budget of the run is used up: ~$1.78 of $1.00 spent" in err
     assert not (ready / "late").exists()
 
 
-def test_an_unknown_price_ends_a_run_with_a_budget(
-    ready: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_price_ends_a_run_with_a_budget(ready: Path, cli: Cli) -> None:
     """Nothing continues whose cost is unknown, and the message says what to set."""
     plays(ready, model="gpt-99")
     assert 13 == run("--budget", "1")
-    out, err = capsys.readouterr()
+    out, err = cli.printed()
     why = 'scripted reports no dollars, and the price of its model "gpt-99" is unknown'
     assert f"[Budget] Unknown cost: {why}" in out
     assert "[Implementing] ▶" not in out
@@ -151,32 +150,28 @@ def test_price_as(ready: Path, said: Lines) -> None:
         ),
     ],
 )
-def test_refused_at_the_start(
-    words: tuple[str, ...], message: str, ready: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_refused_at_the_start(words: tuple[str, ...], message: str, ready: Path, cli: Cli) -> None:
     """What is known before the first agent is an error of configuration."""
     plays(ready, commit=False, guard="off")
     (ready / ".cuggino.json").write_text(
         json.dumps({"agent": "scripted:scenario.toml", "model": "gpt-99", "guard": "off"})
     )
     assert 2 == run(*words)
-    out, err = capsys.readouterr()
+    out, err = cli.printed()
     assert message in err
     assert "[Loop]" not in out
 
 
 @pytest.mark.parametrize(("count", "code"), [("weighted", 13), ("plain", 0)])
-def test_tokens_are_counted_as_configured(
-    count: str, code: int, ready: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_tokens_are_counted_as_configured(count: str, code: int, ready: Path, cli: Cli) -> None:
     """A limit of tokens counts by price, unless the setting says otherwise."""
     plays(ready, maxTokens=200_000, countTokens=count)
     assert code == run()
-    out, err = capsys.readouterr()
+    out, err = cli.printed()
     # 35,000 by planning, and 300,000 by implementing.
     weighted = "335,000 of 200,000 weighted tokens"
     assert (weighted in err) is (count == "weighted")
     assert (f"[Budget] 168% of the tokens spent: {weighted}" in out) is (count == "weighted")
     main(["status"])
     shown = weighted if count == "weighted" else "141,000 of 200,000 tokens"
-    assert f", {shown}\n" in capsys.readouterr().out
+    assert f", {shown}\n" in cli.printed().out

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cuggino.config import Config, save_config
-from cuggino_cli.main import main
-from tests.cli.recorded_runs import APPROVED, ONE, SAID, TWO, output_of, record
+from tests.cli.cli import Cli
+from tests.cli.recorded_runs import APPROVED, ONE, SAID, TWO, record
 from tests.cli.rounds import APPROVES, PLANS, implements
 from tests.git_project import GitProject, isolate_git
 
@@ -32,31 +32,30 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitProject:
     return made
 
 
-def run(capsys: pytest.CaptureFixture[str], *options: str) -> str:
-    capsys.readouterr()
-    assert 0 == main(["run", "--focus", "a", *options])
-    return capsys.readouterr().out
+def run(cli: Cli, *options: str) -> str:
+    cli.printed()
+    return cli("run", "--focus", "a", *options)
 
 
 @pytest.mark.real_agent
-def test_the_fourth_run(project: GitProject, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_fourth_run(project: GitProject, cli: Cli) -> None:
     """Three runs make a forecast for the fourth, in every view; statistics count all of them."""
     for _ in range(3):
-        assert FORECAST not in run(capsys)
-    shown = run(capsys)
+        assert FORECAST not in run(cli)
+    shown = run(cli)
     assert FORECAST in shown
     assert "and costs $0.25; at most" in shown
     assert "and $0.25 in the last 3 runs" in shown
     assert shown.index(FORECAST) < shown.index("[Planning]")
-    told = [json.loads(line) for line in run(capsys, "--json").splitlines()]
+    told = [json.loads(line) for line in run(cli, "--json").splitlines()]
     (made,) = [event for event in told if event["_tag"] == "Forecast"]
     assert ("run", 4, 0.25) == (made["loop"], made["runs"], made["cost_usd"])
-    assert FORECAST not in run(capsys, "--quiet")
-    latest = json.loads(output_of(capsys, "runs", "--json").splitlines()[0])
-    assert FORECAST in output_of(capsys, "runs", "replay", latest["run_id"])
-    report = json.loads(output_of(capsys, "report", "--json"))
+    assert FORECAST not in run(cli, "--quiet")
+    latest = json.loads(cli("runs", "--json").splitlines()[0])
+    assert FORECAST in cli("runs", "replay", latest["run_id"])
+    report = json.loads(cli("report", "--json"))
     assert "Forecast" in [notice["kind"] for notice in report["notices"]]
-    stats = json.loads(output_of(capsys, "runs", "--stats", "--json"))
+    stats = json.loads(cli("runs", "--stats", "--json"))
     assert 6 == stats["runs"]
     (loop,) = stats["loop"]
     assert ("run", 1.0, 1.5) == (loop["name"], loop["success"], loop["total_cost_usd"])
@@ -65,17 +64,15 @@ def test_the_fourth_run(project: GitProject, capsys: pytest.CaptureFixture[str])
     assert {"planning", "implementing", "reviewing"} == {row["name"] for row in stats["role"]}
 
 
-def test_stats_of_no_runs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stats_of_no_runs(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without runs there is a sentence, and with `--json` an object without rows."""
     monkeypatch.chdir(tmp_path)
-    assert "There are no finished runs yet.\n" == output_of(capsys, "runs", "--stats")
-    told = json.loads(output_of(capsys, "runs", "--stats", "--json"))
+    assert "There are no finished runs yet.\n" == cli("runs", "--stats")
+    told = json.loads(cli("runs", "--stats", "--json"))
     assert (0, []) == (told["runs"], told["loop"])
     (tmp_path / ".cuggino/journal").mkdir(parents=True)
     (tmp_path / ".cuggino/journal/x.jsonl").write_text("x\ny\n")
-    assert "no finished runs yet (1 cannot be read)." in output_of(capsys, "runs", "--stats")
+    assert "no finished runs yet (1 cannot be read)." in cli("runs", "--stats")
 
 
 TABLE = """\
@@ -89,26 +86,22 @@ planning         2     100%     1                    0s
 """
 
 
-def test_stats_as_tables(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stats_as_tables(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each group is a table, and the columns are explained."""
     monkeypatch.chdir(tmp_path)
     for run_id in (ONE, TWO):
         record(tmp_path, run_id, *SAID, *APPROVED, agent="a\x1b[2Jb")
-    shown = output_of(capsys, "runs", "list", "--stats")
+    shown = cli("runs", "list", "--stats")
     assert shown.startswith(TABLE)
     assert "a␛[2Jb" in shown
     assert "\nunknown " in shown, "journals of older versions name no prompts"
     assert "SUCCESS: approved" in shown
 
 
-def test_narrow_tables(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_narrow_tables(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     """Long names are cut."""
     monkeypatch.chdir(tmp_path)
     record(tmp_path, ONE, *SAID, *APPROVED, agent="an-agent-" * 20)
-    lines = output_of(capsys, "runs", "--stats").splitlines()
+    lines = cli("runs", "--stats").splitlines()
     assert any("..." in line for line in lines)
     assert max(map(len, lines)) <= 100

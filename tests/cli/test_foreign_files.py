@@ -13,6 +13,7 @@ from cuggino.config import Config, save_config
 from cuggino.events import RunStarted
 from cuggino.storage import Journal, new_run_id
 from cuggino_cli.main import main
+from tests.cli.cli import Cli
 from tests.git_project import GitProject, isolate_git
 
 SCENARIO = """
@@ -60,9 +61,7 @@ def _files(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 
 @pytest.mark.parametrize("name", [".cuggino", ".cuggino/journal"])
-def test_links_to_files_of_others(
-    project: GitProject, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_links_to_files_of_others(project: GitProject, tmp_path: Path, name: str, cli: Cli) -> None:
     """No run starts in a workspace that is a link to the files of others, which stay."""
     other = tmp_path / "transcripts"
     other.mkdir(mode=0o755)
@@ -73,8 +72,7 @@ def test_links_to_files_of_others(
     (project.root / name).symlink_to("../" * (1 + name.count("/")) + "transcripts")
     before = _files(other)
     for command in (["run", "--focus", "x"], ["watch"]):
-        assert 2 == main(command)
-        assert f"{name} is a link to ../" in capsys.readouterr().err
+        assert f"{name} is a link to ../" in cli.err(*command)
     assert 0 == main(["runs"])
     assert before == _files(other)
 
@@ -94,7 +92,7 @@ def test_links_to_a_folder_of_ones_own(project: GitProject, tmp_path: Path, name
 
 
 def test_a_link_to_the_journal_of_another_project(
-    project: GitProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    project: GitProject, tmp_path: Path, cli: Cli
 ) -> None:
     """A link among the journals is neither resumed nor listed, and its target stays."""
     started = RunStarted(run_id=new_run_id(), kind="run", command="cuggino run", focus="x")
@@ -103,10 +101,9 @@ def test_a_link_to_the_journal_of_another_project(
     content = path.read_bytes()
     (project.root / ".cuggino/journal").mkdir(parents=True)
     (project.root / ".cuggino/journal" / path.name).symlink_to(path)
-    assert 2 == main(["run", "--resume"])
-    assert "there is no unfinished run" in capsys.readouterr().err
+    assert "there is no unfinished run" in cli.err("run", "--resume")
     assert 0 == main(["runs"])
-    assert started.run_id[:8] not in capsys.readouterr().out
+    assert started.run_id[:8] not in cli.printed().out
     assert content == path.read_bytes()
 
 

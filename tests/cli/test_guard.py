@@ -11,12 +11,13 @@ import pytest
 from cuggino.config import Config, save_config
 from cuggino_cli import help
 from cuggino_cli.main import main
+from tests.cli.cli import Cli
 
 
-def verdict(capsys: pytest.CaptureFixture[str], *args: str) -> dict[str, Any]:
+def verdict(cli: Cli, *args: str) -> dict[str, Any]:
     """Return the printed JSON after checking the exit code and the format."""
     code = main(["guard", "check", "--json", *args])
-    [line] = capsys.readouterr().out.splitlines()
+    [line] = cli.printed().out.splitlines()
     found: dict[str, Any] = json.loads(line)
     assert ["decision", "reason", "parts", "level"] == list(found)
     assert code == {"allow": 0, "deny": 1}[found["decision"]]
@@ -26,34 +27,31 @@ def verdict(capsys: pytest.CaptureFixture[str], *args: str) -> dict[str, Any]:
     return found
 
 
-def decision(capsys: pytest.CaptureFixture[str], *args: str) -> str:
-    return str(verdict(capsys, *args)["decision"])
+def decision(cli: Cli, *args: str) -> str:
+    return str(verdict(cli, *args)["decision"])
 
 
-def test_part_by_part(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_part_by_part(project: Path, cli: Cli) -> None:
     """Each part has a line with its mark, a denied one its reason; the verdict comes last."""
     save_config(project, Config(guard="full"))
-    assert 1 == main(["guard", "check", "git status && nc -l 80"])
-    lines = capsys.readouterr().out.splitlines()
+    lines = cli("guard", "check", "git status && nc -l 80", code=1).splitlines()
     assert ["✓ git status", "✗ nc -l 80"] == lines[:2]
     assert lines[2].startswith("    ")
     assert "Command 'nc' is not in the allowlist" in lines[2]
     assert 'Denied at level "full".' == lines[-1]
     save_config(project, Config())
-    assert 0 == main(["guard", "check", "git status"])
-    out = capsys.readouterr().out
+    out = cli("guard", "check", "git status")
     assert ["✓ git status", 'Allowed at level "roles".'] == out.splitlines()
 
 
-def test_control_characters(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_control_characters(project: Path, cli: Cli) -> None:
     """A command with control characters is denied and printed escaped."""
-    assert 1 == main(["guard", "check", "ls \x1b[2J"])
-    assert "\x1b" not in capsys.readouterr().out
+    assert "\x1b" not in cli("guard", "check", "ls \x1b[2J", code=1)
 
 
-def test_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_as_json(project: Path, cli: Cli) -> None:
     """The JSON has the decision, the first denied part's reason, and the parts in order."""
-    found = verdict(capsys, "ls && nc -l 80 && ls", "--level", "full")
+    found = verdict(cli, "ls && nc -l 80 && ls", "--level", "full")
     assert "deny" == found["decision"]
     parts = [(part["text"], part["decision"]) for part in found["parts"]]
     assert [("ls", "allow"), ("nc -l 80", "deny"), ("ls", "allow")] == parts
@@ -62,66 +60,65 @@ def test_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "reason": "",
         "parts": [{"text": "ls", "decision": "allow", "reason": ""}],
         "level": "roles",
-    } == verdict(capsys, "ls")
+    } == verdict(cli, "ls")
 
 
-def test_profiles_and_commands(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_profiles_and_commands(project: Path, cli: Cli) -> None:
     """Profiles restrict and `--allow-command` adds; both override the configuration."""
     save_config(project, Config(guard="full"))
-    assert "allow" == decision(capsys, "npm test && cargo build")
-    assert "deny" == decision(capsys, "npm test && cargo build", "--profile", "node")
+    assert "allow" == decision(cli, "npm test && cargo build")
+    assert "deny" == decision(cli, "npm test && cargo build", "--profile", "node")
     both = ("--profile", "node", "--profile", "rust")
-    assert "allow" == decision(capsys, "npm test && cargo build", *both)
-    assert "deny" == decision(capsys, "make")
-    assert "allow" == decision(capsys, "make", "--allow-command", "make")
+    assert "allow" == decision(cli, "npm test && cargo build", *both)
+    assert "deny" == decision(cli, "make")
+    assert "allow" == decision(cli, "make", "--allow-command", "make")
     save_config(project, Config(guard="full", profile="go", allow_commands=["make"]))
-    assert ["deny", "allow"] == [decision(capsys, text) for text in ("npm test", "make")]
+    assert ["deny", "allow"] == [decision(cli, text) for text in ("npm test", "make")]
     assert "allow" == decision(
-        capsys, "npm test; make; just", "--profile=node", "--allow-command=just"
+        cli, "npm test; make; just", "--profile=node", "--allow-command=just"
     )
 
 
-def test_destructive(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_destructive(project: Path, cli: Cli) -> None:
     """`rm` and `mv` need `--allow-destructive`, and are confined to the project with it."""
     save_config(project, Config(guard="full"))
-    assert "deny" == decision(capsys, "rm x")
-    assert "allow" == decision(capsys, "rm x", "--allow-destructive")
-    assert "deny" == decision(capsys, "rm /etc/x", "--allow-destructive")
+    assert "deny" == decision(cli, "rm x")
+    assert "allow" == decision(cli, "rm x", "--allow-destructive")
+    assert "deny" == decision(cli, "rm /etc/x", "--allow-destructive")
     save_config(project, Config(guard="full", allow_destructive=True))
-    assert "allow" == decision(capsys, "rm x")
+    assert "allow" == decision(cli, "rm x")
 
 
-def test_levels(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_levels(project: Path, cli: Cli) -> None:
     """Without `--level` the level of the run applies, and the answer names it."""
-    levels = [verdict(capsys, "ls", *more)["level"] for more in ((), ("--role", "planning"))]
+    levels = [verdict(cli, "ls", *more)["level"] for more in ((), ("--role", "planning"))]
     assert ["roles", "roles"] == levels
-    assert "allow" == decision(capsys, "nc -h")
-    assert "deny" == decision(capsys, "nc -h", "--level", "full")
+    assert "allow" == decision(cli, "nc -h")
+    assert "deny" == decision(cli, "nc -h", "--level", "full")
     save_config(project, Config(guard="full"))
-    assert "deny" == decision(capsys, "nc -h", "--role", "implementing")
-    assert "allow" == decision(capsys, "nc -h", "--level", "roles")
+    assert "deny" == decision(cli, "nc -h", "--role", "implementing")
+    assert "allow" == decision(cli, "nc -h", "--level", "roles")
     save_config(project, Config(guard="off"))
     for role in ("planning", "deliver"):
-        off = verdict(capsys, "nc -h > .git/config", "--role", role)
+        off = verdict(cli, "nc -h > .git/config", "--role", role)
         assert ("allow", "off", []) == (off["decision"], off["level"], off["parts"])
-    assert 0 == main(["guard", "check", "nc -h"])
-    assert 'Allowed without a judgment: "guard" is "off".\n' == capsys.readouterr().out
-    assert "deny" == decision(capsys, "nc -h", "--role", "deliver", "--level", "full")
+    assert 'Allowed without a judgment: "guard" is "off".\n' == cli("guard", "check", "nc -h")
+    assert "deny" == decision(cli, "nc -h", "--role", "deliver", "--level", "full")
 
 
 @pytest.mark.parametrize("role", ["deliver", "verify", "sync"])
-def test_as_in_a_delivery(role: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_as_in_a_delivery(role: str, project: Path, cli: Cli) -> None:
     """The roles of `cuggino deliver` have its level and the settings of `agent.json`."""
     asked = ("--role", role)
     assert ("deny", "full") == tuple(
-        verdict(capsys, "nc -h", *asked)[key] for key in ("decision", "level")
+        verdict(cli, "nc -h", *asked)[key] for key in ("decision", "level")
     )
     click, close = (("--tool", f"mcp__playwright__browser_{verb}") for verb in ("click", "fly"))
-    assert "allow" == decision(capsys, *click, *asked)
-    assert "deny" == decision(capsys, *close, *asked)
-    assert "deny" == decision(capsys, "--tool", "WebFetch", *asked)
-    assert "deny" == decision(capsys, "--tool", "Read", "--path", "/etc/passwd", *asked)
-    assert "allow" == decision(capsys, "--tool", "Read", "--path", "a.md", *asked)
+    assert "allow" == decision(cli, *click, *asked)
+    assert "deny" == decision(cli, *close, *asked)
+    assert "deny" == decision(cli, "--tool", "WebFetch", *asked)
+    assert "deny" == decision(cli, "--tool", "Read", "--path", "/etc/passwd", *asked)
+    assert "allow" == decision(cli, "--tool", "Read", "--path", "a.md", *asked)
     settings = {
         "allowCommands": {"base": ["nc"]},
         "allowedTools": ["WebFetch"],
@@ -129,38 +126,37 @@ def test_as_in_a_delivery(role: str, project: Path, capsys: pytest.CaptureFixtur
     }
     (project / ".autonoe").mkdir()
     (project / ".autonoe" / "agent.json").write_text(json.dumps(settings))
-    assert "allow" == decision(capsys, "nc -h", *asked)
-    assert "allow" == decision(capsys, *close, *asked)
-    assert "allow" == decision(capsys, "--tool", "WebFetch", *asked)
-    assert "allow" == decision(capsys, "--tool", "Read", "--path", "/etc/passwd", *asked)
-    assert "deny" == decision(capsys, "--tool", "Write", "--path", ".autonoe/x", *asked)
+    assert "allow" == decision(cli, "nc -h", *asked)
+    assert "allow" == decision(cli, *close, *asked)
+    assert "allow" == decision(cli, "--tool", "WebFetch", *asked)
+    assert "allow" == decision(cli, "--tool", "Read", "--path", "/etc/passwd", *asked)
+    assert "deny" == decision(cli, "--tool", "Write", "--path", ".autonoe/x", *asked)
     (project / ".autonoe" / "agent.json").write_text('{"profile": "cobol"}')
-    assert 2 == main(["guard", "check", "ls", *asked])
-    assert 'unknown profile "cobol"' in capsys.readouterr().err
+    assert 'unknown profile "cobol"' in cli.err("guard", "check", "ls", *asked)
 
 
-def test_roles(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_roles(project: Path, cli: Cli) -> None:
     """Files are checked against the role, whether a tool or a command writes them."""
     write = ("--tool", "Write", "--path", "src/a.py")
-    assert "allow" == decision(capsys, *write)
+    assert "allow" == decision(cli, *write)
     for role, expected in (("implementing", "allow"), ("planning", "deny"), ("audit", "deny")):
-        assert expected == decision(capsys, *write, "--role", role)
-        assert expected == decision(capsys, "echo x > src/a.py", "--role", role)
+        assert expected == decision(cli, *write, "--role", role)
+        assert expected == decision(cli, "echo x > src/a.py", "--role", role)
     specs = ("--path", str(project / ".specs" / "a.md"))
-    assert "deny" == decision(capsys, *specs, "--role", "implementing")
-    assert "allow" == decision(capsys, *specs, "--role", "pm")
-    assert "deny" == decision(capsys, "--tool", "NotebookEdit", "--path", ".git/a.ipynb")
-    assert "allow" == decision(capsys, "--tool", "Read", "--path", ".git/config")
-    assert "deny" == decision(capsys, "--tool", "Monitor", "echo x > .git/x")
+    assert "deny" == decision(cli, *specs, "--role", "implementing")
+    assert "allow" == decision(cli, *specs, "--role", "pm")
+    assert "deny" == decision(cli, "--tool", "NotebookEdit", "--path", ".git/a.ipynb")
+    assert "allow" == decision(cli, "--tool", "Read", "--path", ".git/config")
+    assert "deny" == decision(cli, "--tool", "Monitor", "echo x > .git/x")
 
 
-def test_where_the_agent_is(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_the_agent_is(project: Path, cli: Cli) -> None:
     """Paths are relative to `--cwd`; a folder outside is its own project."""
     (project / "sub").mkdir()
-    assert "deny" == decision(capsys, "echo x > .git/x")
-    assert "deny" == decision(capsys, "echo x > .git/x", "--cwd", "sub", "--tool", "Bash")
-    assert "deny" == decision(capsys, "echo x > ../.git/x", "--cwd", "sub")
-    assert "allow" == decision(capsys, "echo x > ../a", "--cwd", "sub")
+    assert "deny" == decision(cli, "echo x > .git/x")
+    assert "deny" == decision(cli, "echo x > .git/x", "--cwd", "sub", "--tool", "Bash")
+    assert "deny" == decision(cli, "echo x > ../.git/x", "--cwd", "sub")
+    assert "allow" == decision(cli, "echo x > ../a", "--cwd", "sub")
 
 
 @pytest.mark.parametrize(
@@ -179,27 +175,22 @@ def test_where_the_agent_is(project: Path, capsys: pytest.CaptureFixture[str]) -
         (["ls", "rm"], "unexpected extra argument"),
     ],
 )
-def test_wrong_usage(
-    args: list[str], words: str, project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_usage(args: list[str], words: str, project: Path, cli: Cli) -> None:
     """A usage error exits with 2, gives the reason, and checks nothing."""
-    assert 2 == main(["guard", "check", *args])
-    said = capsys.readouterr()
+    said = cli.both("guard", "check", *args, code=2)
     assert words in said.err
     assert "" == said.out
 
 
-def test_the_example_of_the_help(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_of_the_help(project: Path, cli: Cli) -> None:
     """The answer on the help page is the real one."""
     page = (Path(help.__file__).parent / "safety.md").read_text(encoding="utf-8")
     assert "cuggino guard check --role deliver 'make test'" in page
-    assert 1 == main(["guard", "check", "--role", "deliver", "make test"])
-    assert f"```text\n{capsys.readouterr().out}```" in page
+    assert f"```text\n{cli('guard', 'check', '--role', 'deliver', 'make test', code=1)}```" in page
 
 
-def test_help_is_honest(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_is_honest(cli: Cli) -> None:
     """The help states the guard's limits."""
-    assert 0 == main(["guard", "--help"])
-    said = " ".join(capsys.readouterr().out.split())
+    said = " ".join(cli("guard", "--help").split())
     assert "The guard cannot limit an interpreter, a test, a build or a git hook that is" in said
     assert "the guard is advice, and verification after each session is what protects" in said

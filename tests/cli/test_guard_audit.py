@@ -13,6 +13,7 @@ from cuggino.events import RunContinued, RunEnded, RunStarted, StageStarted, Too
 from cuggino.guard_audit import check_call
 from cuggino.storage.journal import Journal
 from cuggino_cli.main import main
+from tests.cli.cli import Cli
 from tests.cli.recorded_runs import AT, ONE, Said, record
 
 
@@ -24,10 +25,10 @@ def bash(command: str) -> ToolCall:
     return ToolCall(name="Bash", input={"command": command})
 
 
-def denied(capsys: pytest.CaptureFixture[str], *args: str) -> list[dict[str, Any]]:
+def denied(cli: Cli, *args: str) -> list[dict[str, Any]]:
     """Return the denied calls as JSON after checking the exit code."""
     code = main(["guard", "audit", ONE[:9], "--json", *args])
-    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    found = [json.loads(line) for line in cli.printed().out.splitlines()]
     assert code == bool(found)
     return found
 
@@ -46,10 +47,10 @@ SAID: list[Said] = [
 ]
 
 
-def test_by_the_roles(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_by_the_roles(project: Path, cli: Cli) -> None:
     """Each call is checked against its stage's role, and denied calls are listed."""
     record(project, ONE, *SAID)
-    found = denied(capsys)
+    found = denied(cli)
     assert [
         ("planning#1", "planning", "Write"),
         ("implementing#2", "implementing", "Bash"),
@@ -63,46 +64,43 @@ def test_by_the_roles(project: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert ["deny"] == [p["decision"] for p in found[1]["parts"] if ".specs" in p["text"]]
 
 
-def test_as_text(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_as_text(project: Path, cli: Cli) -> None:
     """The text output lists denied parts after each call, and the counts last."""
     record(project, ONE, *SAID)
-    assert 1 == main(["guard", "audit", ONE])
-    lines = capsys.readouterr().out.splitlines()
+    lines = cli("guard", "audit", ONE, code=1).splitlines()
     assert lines[0].endswith(" planning#1 ▶ Write: src/a.py")
     assert "✗ git stash" in lines
     assert not any("git diff" in line for line in lines if line.startswith(("✓", "✗")))
     assert "4 of 7 tool calls would be denied." == lines[-1]
 
 
-def test_at_which_level(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_at_which_level(project: Path, cli: Cli) -> None:
     """The level is the given one, or that of the run, or `roles`."""
     record(project, ONE, (1, "implementing#1", bash("nc -h")))
-    assert 0 == len(denied(capsys))
-    assert 1 == len(denied(capsys, "--level", "full"))
+    assert 0 == len(denied(cli))
+    assert 1 == len(denied(cli, "--level", "full"))
     save_config(project, Config(allow_commands=["nc"]))
-    assert 0 == len(denied(capsys, "--level", "full"))
+    assert 0 == len(denied(cli, "--level", "full"))
 
 
-def test_the_level_of_the_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_level_of_the_run(project: Path, cli: Cli) -> None:
     """A fully guarded run is audited at that level, unless another is given."""
     started = RunStarted(run_id=ONE, kind="run", command="cuggino run", options={"guard": "full"})
     journal = Journal.create(project / ".cuggino" / "journal", started, at=AT, sync=False)
     journal.append(bash("nc -h"), at=AT, stage="implementing#1")
     journal.close()
-    assert 1 == len(denied(capsys))
-    assert 0 == len(denied(capsys, "--level", "roles"))
+    assert 1 == len(denied(cli))
+    assert 0 == len(denied(cli, "--level", "roles"))
 
 
-def test_a_watch(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_watch(project: Path, cli: Cli) -> None:
     """The calls of a watch itself belong to the audit role."""
     record(project, ONE, (1, None, bash("ls")), (2, None, write("a.md")), kind="watch")
-    assert ["audit"] == [call["role"] for call in denied(capsys)]
+    assert ["audit"] == [call["role"] for call in denied(cli)]
 
 
 @pytest.mark.parametrize(("allow_all", "more"), [(True, []), (False, ["build#1"])])
-def test_a_plan_build_run(
-    allow_all: bool, more: list[str], project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plan_build_run(allow_all: bool, more: list[str], project: Path, cli: Cli) -> None:
     """Verifiers have the permissions of an audit; without `allow_all` the level is `full`."""
     started = RunStarted(
         run_id=ONE, kind="loop", command="cuggino loop", options={"allow_all": allow_all}
@@ -112,7 +110,7 @@ def test_a_plan_build_run(
     journal.append(write("src/a.py"), at=AT, stage="build#1")
     journal.append(write("src/a.py"), at=AT, stage="verify-1#2")
     journal.close()
-    found = denied(capsys)
+    found = denied(cli)
     assert [*((stage, "implementing") for stage in more), ("verify-1#2", "audit")] == [
         (call["stage"], call["role"]) for call in found
     ]
@@ -126,18 +124,15 @@ def test_a_call_from_elsewhere(tmp_path: Path) -> None:
     assert check_call("Write", given, **options, cwd=tmp_path / "other").verdict.is_allowed
 
 
-def test_nothing_denied(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_denied(project: Path, cli: Cli) -> None:
     """A run without denied calls exits with 0."""
     record(project, ONE)
-    assert 0 == main(["guard", "audit", ONE])
-    assert "0 of 0 tool calls would be denied.\n" == capsys.readouterr().out
+    assert "0 of 0 tool calls would be denied.\n" == cli("guard", "audit", ONE)
 
 
-def test_a_missing_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_run(project: Path, cli: Cli) -> None:
     """An unknown ID is a usage error; a broken journal is an error."""
     path = record(project, ONE, *SAID)
-    assert 2 == main(["guard", "audit", "abc"])
-    assert "there is no run 'abc'" in capsys.readouterr().err
+    assert "there is no run 'abc'" in cli.err("guard", "audit", "abc")
     path.write_text("x\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
-    assert 1 == main(["guard", "audit", ONE])
-    assert "line 1 is broken" in capsys.readouterr().err
+    assert "line 1 is broken" in cli.err("guard", "audit", ONE, code=1)

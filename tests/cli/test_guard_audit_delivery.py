@@ -16,6 +16,7 @@ from cuggino.loops import DeliverRunOptions
 from cuggino.loops.deliver.setup import session_setup
 from cuggino.storage.journal import Journal
 from cuggino_cli.main import main
+from tests.cli.cli import Cli
 from tests.cli.recorded_deliveries import PLANNED, bash, deliver, turn
 from tests.cli.recorded_runs import AT, ONE
 from tests.loops.deliver_loop import Turn
@@ -25,12 +26,10 @@ def write(path: str) -> ToolCall:
     return ToolCall(name="Write", input={"file_path": path, "content": "x"})
 
 
-def denied(
-    capsys: pytest.CaptureFixture[str], run_id: str, *args: str
-) -> list[tuple[str, str, str]]:
+def denied(cli: Cli, run_id: str, *args: str) -> list[tuple[str, str, str]]:
     """Return instruction, role and command or file of each denied call."""
     code = main(["guard", "audit", run_id, "--json", *args])
-    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    found = [json.loads(line) for line in cli.printed().out.splitlines()]
     assert code == bool(found)
     return [
         (
@@ -59,7 +58,7 @@ def story() -> tuple[Turn, ...]:
     )
 
 
-def test_by_the_roles_in_full(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_by_the_roles_in_full(project: Path, cli: Cli) -> None:
     """Working sessions may write sources, verifying ones only their note, both at `full`.
 
     Unlisted programs are denied; a given level replaces `full`.
@@ -70,39 +69,37 @@ def test_by_the_roles_in_full(project: Path, capsys: pytest.CaptureFixture[str])
         ("coding", "deliver", "nc -h"),
         ("verify", "verify", "nc -h"),
         ("verify", "verify", "src/a.py"),
-    ] == denied(capsys, run.run_id)
-    assert [("verify", "verify", "src/a.py")] == denied(capsys, run.run_id, "--level", "roles")
+    ] == denied(cli, run.run_id)
+    assert [("verify", "verify", "src/a.py")] == denied(cli, run.run_id, "--level", "roles")
 
 
-def test_a_sync(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sync(project: Path, cli: Cli) -> None:
     """A session that syncs with the specification has the sync role."""
     turns = (turn(write("src/a.py")), turn(verifies=["DL-1"]))
     run = deliver(project, *turns, start={"DL-1": "passed"}, workflow="sync")
-    assert [("sync", "sync", "src/a.py")] == denied(capsys, run.run_id)
+    assert [("sync", "sync", "src/a.py")] == denied(cli, run.run_id)
 
 
-def test_the_settings_are_those_of_the_run(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_settings_are_those_of_the_run(project: Path, cli: Cli) -> None:
     """The settings of the run apply instead of the current configuration.
 
     The project's own file still adds to them.
     """
     run = deliver(project, *story()[:2], allow_commands={"base": ["nc"]})
-    assert [] == denied(capsys, run.run_id)
+    assert [] == denied(cli, run.run_id)
     other = deliver(project, *story()[:2], recheck=True, start=PLANNED)
     save_config(project, Config(allow_commands=["nc"]))
-    assert 2 == len(denied(capsys, other.run_id))
+    assert 2 == len(denied(cli, other.run_id))
     settle(project, allowCommands=["nc"])
-    assert [] == denied(capsys, other.run_id)
+    assert [] == denied(cli, other.run_id)
 
 
-def test_nothing_is_written(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_written(project: Path, cli: Cli) -> None:
     """The next run still reports that the project's own file has changed."""
     run = deliver(project, *story()[:2])
     settle(project, allowCommands=["nc"])
     before = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
-    assert [] == denied(capsys, run.run_id)
+    assert [] == denied(cli, run.run_id)
     assert before == {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
 
 
@@ -148,21 +145,18 @@ def begun(folder: Path, **options: Any) -> None:
     journal.close()
 
 
-def test_options_of_another_version(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_of_another_version(project: Path, cli: Cli) -> None:
     """Unknown options are ignored; invalid ones are reported."""
     begun(project)
-    assert 1 == main(["guard", "audit", ONE])
-    assert "1 of 1 tool calls would be denied." not in capsys.readouterr().out
+    assert "1 of 1 tool calls would be denied." not in cli("guard", "audit", ONE, code=1)
     (project / ".cuggino" / "journal" / f"{ONE}.jsonl").unlink()
     begun(project, profile="cobol")
-    assert 2 == main(["guard", "audit", ONE])
-    told = capsys.readouterr().err
+    told = cli.err("guard", "audit", ONE)
     assert 'cannot be used by this version: "profile" is "cobol": unknown profile' in told
 
 
-def test_an_own_file_that_is_a_folder(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_own_file_that_is_a_folder(project: Path, cli: Cli) -> None:
     """A folder in place of the file is a one-sentence error."""
     begun(project)
     (project / AGENT_FILE).mkdir(parents=True)
-    assert 2 == main(["guard", "audit", ONE])
-    assert "agent.json: not a regular file" in capsys.readouterr().err
+    assert "agent.json: not a regular file" in cli.err("guard", "audit", ONE)

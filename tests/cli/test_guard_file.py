@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from cuggino.guard_audit import BadLine, Case, cases as cases_module, read_cases
-from cuggino_cli.main import main
+from tests.cli.cli import Cli
 
 
 def case(command: str, /, id: str = "a", tool: str = "Bash", **options: Any) -> dict[str, Any]:
@@ -20,16 +20,16 @@ def case(command: str, /, id: str = "a", tool: str = "Bash", **options: Any) -> 
     return {"id": id, "tool": tool, "input": {"command": command}, "options": defaults | options}
 
 
-def judged(
-    folder: Path, capsys: pytest.CaptureFixture[str], *lines: dict[str, Any] | str | bytes
-) -> list[dict[str, Any]]:
+def judged(folder: Path, cli: Cli, *lines: dict[str, Any] | str | bytes) -> list[dict[str, Any]]:
     """Return the verdicts for these lines."""
     file = folder / "cases.jsonl"
     texts = [json.dumps(line) if isinstance(line, dict) else line for line in lines]
     data = [line.encode() if isinstance(line, str) else line for line in texts]
     file.write_bytes(b"\n".join(data))
-    assert 0 == main(["guard", "check", "--file", str(file), "--json"])
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return [
+        json.loads(line)
+        for line in cli("guard", "check", "--file", str(file), "--json").splitlines()
+    ]
 
 
 def policies(*lines: dict[str, Any], here: Path = Path("/nowhere")) -> list[Case]:
@@ -44,11 +44,11 @@ def place(case: Case) -> str:
     return case.policy.project
 
 
-def test_a_verdict_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_verdict_a_line(tmp_path: Path, cli: Cli) -> None:
     """Each case gives one line with its ID and verdict, in file order."""
     found = judged(
         tmp_path,
-        capsys,
+        cli,
         case("ls", "one", cwd=str(tmp_path)),
         case("ls; nc -l 80", "two", cwd=str(tmp_path)),
         {"id": 3, "tool": "Write", "input": {"file_path": "/project/.git/x"}, "options": {}},
@@ -60,7 +60,7 @@ def test_a_verdict_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert ["allow", "deny"] == [part["decision"] for part in found[1]["parts"]]
 
 
-def test_malformed_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_malformed_lines(tmp_path: Path, cli: Cli) -> None:
     """A malformed line is denied with its number, and the others are checked."""
     lines: list[dict[str, Any] | str | bytes] = [
         "{nope",
@@ -79,7 +79,7 @@ def test_malformed_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         case("ls", cwd="/a\0b"),
         case("ls", project_dir="/a\ud800b"),
     ]
-    found = judged(tmp_path, capsys, *lines, "", case("ls", "last"))
+    found = judged(tmp_path, cli, *lines, "", case("ls", "last"))
     assert len(lines) + 1 == len(found)
     for number, line in enumerate(found[:-1], start=1):
         assert "deny" == line["decision"]
@@ -89,7 +89,7 @@ def test_malformed_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert ("last", "allow") == (found[-1]["id"], found[-1]["decision"])
 
 
-def test_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options(tmp_path: Path, cli: Cli) -> None:
     """Every option of a case applies: profiles, commands, targets, destructive mode, level."""
     commands = {"base": ["make"], "run": ["docker"], "sync": ["shellcheck"]}
     cases = [
@@ -107,7 +107,7 @@ def test_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ("deny", case("rm x")),
         ("allow", case("nc -h", level="roles")),
     ]
-    found = judged(tmp_path, capsys, *(line | {"id": n} for n, (_, line) in enumerate(cases)))
+    found = judged(tmp_path, cli, *(line | {"id": n} for n, (_, line) in enumerate(cases)))
     assert [expected for expected, _ in cases] == [line["decision"] for line in found]
 
 
@@ -155,22 +155,18 @@ def test_without_any_mark(tmp_path: Path) -> None:
     assert ("Bash", {"command": "ls"}, None) == (found.tool, found.input, found.id)
 
 
-def test_standard_input(
-    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_standard_input(project: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     """A dash reads standard input; without `--json` each verdict is a marked line."""
     data = "\n".join(json.dumps(case(text, id=text)) for text in ("ls", "nc -l 80")) + "\nx\n"
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data.encode())))
-    assert 0 == main(["guard", "check", "--file", "-"])
-    lines = capsys.readouterr().out.splitlines()
+    lines = cli("guard", "check", "--file", "-").splitlines()
     assert ["✓ ls", "✗ nc -l 80", "✗ line 3"] == [line for line in lines if line[0] != " "]
 
 
-def test_an_unreadable_file(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreadable_file(project: Path, cli: Cli) -> None:
     """An unreadable file exits with 2 and the reason."""
     for name in ("missing.jsonl", "."):
-        assert 2 == main(["guard", "check", "--file", name, "--json"])
-        said = capsys.readouterr()
+        said = cli.both("guard", "check", "--file", name, "--json", code=2)
         assert f"cuggino: --file {name} cannot be read: " in said.err
         assert "" == said.out
 
@@ -219,7 +215,7 @@ def test_any_line_is_a_case_or_is_not(lines: list[bytes]) -> None:
             assert place(case).startswith("/")
 
 
-def test_cases_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cases_of_a_run(tmp_path: Path, cli: Cli) -> None:
     """A case with a role has the policy of a run in its project, `agent.json` included."""
     settle(tmp_path, allowCommands=["nc"], allowedTools=["WebSearch"])
     calls = [("Bash", {"command": "nc -h"}), ("WebSearch", {"query": "x"}), ("WebFetch", {})]
@@ -228,7 +224,7 @@ def test_cases_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         for role in ("deliver", "verify", "implementing")
         for tool, given in calls
     ]
-    found = judged(tmp_path, capsys, *lines, {"command": "nc -h"})
+    found = judged(tmp_path, cli, *lines, {"command": "nc -h"})
     assert ["full"] * 6 + ["roles"] * 3 + ["full"] == [line["level"] for line in found]
     expected = "allow allow deny  deny allow deny  allow allow allow  deny"
     assert expected.split() == [line["decision"] for line in found]
@@ -237,22 +233,28 @@ def test_cases_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         {**line, "role": line["options"]["role"], "options": {"cwd": str(tmp_path)}}
         for line in lines
     ]
-    assert found[:9] == judged(tmp_path, capsys, *beside)
+    assert found[:9] == judged(tmp_path, cli, *beside)
 
 
-def test_options_for_all_cases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_for_all_cases(tmp_path: Path, cli: Cli) -> None:
     """`--role` and `--level` are for lines without their own."""
     file = tmp_path / "cases.jsonl"
     own = {"options": {"cwd": str(tmp_path), "role": "planning", "level": "full"}}
     lines = [{"command": "nc -h", "options": {"cwd": str(tmp_path)}}, {"command": "nc -h", **own}]
     file.write_text("\n".join(map(json.dumps, lines)))
     options = ["--role", "deliver", "--level", "roles"]
-    assert 0 == main(["guard", "check", "--json", "--file", str(file), *options])
-    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    found = [
+        json.loads(line)
+        for line in cli("guard", "check", "--json", "--file", str(file), *options).splitlines()
+    ]
     assert [("allow", "roles"), ("deny", "full")] == [(v["decision"], v["level"]) for v in found]
     (tmp_path / ".cuggino.json").write_text('{"guard": "off"}')
-    assert 0 == main(["guard", "check", "--json", "--file", str(file), "--role", "deliver"])
-    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    found = [
+        json.loads(line)
+        for line in cli(
+            "guard", "check", "--json", "--file", str(file), "--role", "deliver"
+        ).splitlines()
+    ]
     assert [("allow", "off"), ("deny", "full")] == [(v["decision"], v["level"]) for v in found]
 
 

@@ -18,22 +18,21 @@ from cuggino_cli import help
 from cuggino_cli.commands import COMMANDS, GROUPS, module_of
 from cuggino_cli.help import TOPICS, schemas
 from cuggino_cli.help.lookup import explanations
-from cuggino_cli.main import main
+from tests.cli.cli import Cli
 from tests.documents.exit_codes import exit_codes
 from tests.screen.samples import all_event_types, own_fields, sample
 from tests.vectors import each
 
 
-def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    assert 0 == main(["help", *words])
-    out, err = capsys.readouterr()
+def told(cli: Cli, *words: str) -> str:
+    out, err = cli.both("help", *words)
     assert "" == err
     return out
 
 
-def test_overview(capsys: pytest.CaptureFixture[str]) -> None:
+def test_overview(cli: Cli) -> None:
     """Without a name it prints the help of `cuggino` and the topics."""
-    out = told(capsys)
+    out = told(cli)
     listed = out.partition("Pages, with")[0]
     assert set(COMMANDS) <= set(re.findall(r"(?:^  |, )(\w+)(?=[ ,\n])", listed, re.MULTILINE))
     titles = re.findall(r"^(\w.*):$", listed, re.MULTILINE)
@@ -49,18 +48,16 @@ def test_the_list_matches_the_commands(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*COMMANDS, "pm"])
-def test_a_command(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command(name: str, cli: Cli) -> None:
     """The name of a command prints its `--help`."""
-    out = told(capsys, name)
-    assert 0 == main([name, "--help"])
-    assert capsys.readouterr().out == out
+    out = told(cli, name)
+    assert cli(name, "--help") == out
 
 
-def test_a_subcommand(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_subcommand(cli: Cli) -> None:
     """Two names print the help of the inner command."""
-    out = told(capsys, "runs", "show")
-    assert 0 == main(["runs", "show", "--help"])
-    assert capsys.readouterr().out == out
+    out = told(cli, "runs", "show")
+    assert cli("runs", "show", "--help") == out
 
 
 def test_the_pages_are_the_files() -> None:
@@ -71,16 +68,16 @@ def test_the_pages_are_the_files() -> None:
 
 
 @pytest.mark.parametrize("cls", all_event_types(), ids=lambda cls: cls.__name__)
-def test_an_event(cls: type[Event], capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_event(cls: type[Event], cli: Cli) -> None:
     """The section of an event lists all its fields, and names are case-insensitive."""
-    out = told(capsys, "events", cls.__name__.lower())
+    out = told(cli, "events", cls.__name__.lower())
     assert out.startswith(f"{cls.__name__}\n")
     assert own_fields(cls) == re.findall(r"^- `(\w+)`: ", out, re.MULTILINE)
 
 
-def test_a_section_of_a_page(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_section_of_a_page(cli: Cli) -> None:
     """A section ends at the next heading of its level."""
-    out = told(capsys, "safety", "sandbox")
+    out = told(cli, "safety", "sandbox")
     assert out.startswith("Sandbox\n-------\n")
     assert "`sandboxDomains`" in out
     assert "Containers" not in out
@@ -106,9 +103,9 @@ def test_a_section_of_a_page(capsys: pytest.CaptureFixture[str]) -> None:
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else None,
 )
-def test_a_word(words: list[str], expected: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_word(words: list[str], expected: list[str], cli: Cli) -> None:
     """A word is found wherever it is defined: keys, options, events, operators, codes, names."""
-    out = told(capsys, *words)
+    out = told(cli, *words)
     assert [] == [text for text in expected if text not in out]
 
 
@@ -130,24 +127,24 @@ def test_lines_fit_their_schema(cls: type[Event]) -> None:
 
 
 @pytest.mark.real_agent
-def test_schema_of_all_events(capsys: pytest.CaptureFixture[str]) -> None:
+def test_schema_of_all_events(cli: Cli) -> None:
     """One schema accepts every line of `--json` and rejects other lines."""
-    schema = json.loads(told(capsys, "events", "--json"))
+    schema = json.loads(told(cli, "events", "--json"))
     Draft202012Validator.check_schema(schema)
     own = {cls.__name__ for cls in all_event_types()}
     assert own <= set(schema["$defs"])
     one = {"oneOf": [{"$ref": "#/$defs/CommitPerformed"}], "$defs": schema["$defs"]}
     event = CommitPerformed(iteration=1, commit_hash="d97a60c", message="Add it")
     Draft202012Validator(one).validate(json.loads(dump_event(event)))
-    alone = json.loads(told(capsys, "events", "commitperformed", "--json"))
+    alone = json.loads(told(cli, "events", "commitperformed", "--json"))
     Draft202012Validator(alone).validate(json.loads(dump_event(event)))
     with pytest.raises(ValidationError):
         Draft202012Validator(one).validate({"_tag": "CommitPerformed", "iteration": 1})
 
 
-def test_markers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_markers(cli: Cli) -> None:
     """Each marker is listed once with its roles."""
-    out = told(capsys, "markers")
+    out = told(cli, "markers")
     tags = {cls.tag_name() for cls in event_types().values() if issubclass(cls, LlmMarkerEvent)}
     assert tags >= set(re.findall(r"^ *`<(\w+)>`", out, re.MULTILINE)) >= {"DONE", "APPROVED"}
 
@@ -175,29 +172,25 @@ def test_every_field_is_documented() -> None:
         ({"cluster": {"adress": "local"}}, False),
     ],
 )
-def test_schema_of_the_configuration(
-    given: dict[str, object], fits: bool, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_schema_of_the_configuration(given: dict[str, object], fits: bool, cli: Cli) -> None:
     """The configuration schema accepts exactly what cuggino accepts."""
-    schema = json.loads(told(capsys, "config", "--json"))
+    schema = json.loads(told(cli, "config", "--json"))
     Draft202012Validator.check_schema(schema)
     assert fits == Draft202012Validator(schema).is_valid(given)
 
 
-def test_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_exit_codes(cli: Cli) -> None:
     """The page lists each code in order."""
-    codes = re.findall(r"^ *(\d+)  ", told(capsys, "exit-codes"), re.MULTILINE)
+    codes = re.findall(r"^ *(\d+)  ", told(cli, "exit-codes"), re.MULTILINE)
     assert [str(code) for code, _ in exit_codes()] == codes
 
 
 @pytest.mark.parametrize("columns", [40, 80, 300])
 @pytest.mark.parametrize("topic", TOPICS)
-def test_width(
-    topic: str, columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_width(topic: str, columns: int, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     """Text wraps at the terminal width or 100 columns; code and long words stay whole."""
     monkeypatch.setenv("COLUMNS", str(columns))
-    for line in told(capsys, topic).splitlines():
+    for line in told(cli, topic).splitlines():
         is_code = line.startswith("    ")
         words = line.split()
         longest = max(map(len, words), default=0)
@@ -221,9 +214,8 @@ def test_width(
         (["--json"], "Only `help events` and `help config` have a JSON Schema."),
     ],
 )
-def test_wrong_names(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_names(words: list[str], message: str, cli: Cli) -> None:
     """An unknown name is one sentence and exit code 2."""
-    assert 2 == main(["help", *words])
-    out, err = capsys.readouterr()
+    out, err = cli.both("help", *words, code=2)
     assert "" == out
     assert f"Error: {message}" in err

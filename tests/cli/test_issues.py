@@ -9,6 +9,7 @@ import pytest
 
 from cuggino.storage import Workspace
 from cuggino_cli.main import main
+from tests.cli.cli import Cli
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def names(workspace: Workspace) -> list[str]:
     return [issue.name for issue in workspace.issues()]
 
 
-def test_list(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+def test_list(workspace: Workspace, cli: Cli) -> None:
     """Each issue has a number, kind, name and title, with control characters escaped."""
     assert 0 == main(["issues", "list"])
     issue, finding, third = names(workspace)
@@ -34,57 +35,54 @@ def test_list(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
         f"1  spec-issue  {issue}  Two ways",
         f"2  tbd         {finding}  ␛[2JNo test",
         f"3  tbd         {third}  third",
-    ] == capsys.readouterr().out.splitlines()
+    ] == cli.printed().out.splitlines()
 
 
 @pytest.mark.usefixtures("project")
-def test_list_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_nothing(cli: Cli) -> None:
     """Without issues the list is empty."""
-    assert 0 == main(["issues", "list"])
-    assert "There are no open issues.\n" == capsys.readouterr().out
+    assert "There are no open issues.\n" == cli("issues", "list")
 
 
-def test_show(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show(workspace: Workspace, cli: Cli) -> None:
     """An issue is shown by number, name or prefix."""
     issue, finding, _ = names(workspace)
     for name in ("1", issue, issue[:-3], f".cuggino/spec-issues/{issue}"):
-        assert 0 == main(["issues", "show", name])
-        assert "# Two ways\n\nto log in\n" == capsys.readouterr().out
-    assert 0 == main(["issues", "show", finding])
-    assert "␛[2JNo test\n" == capsys.readouterr().out
+        assert "# Two ways\n\nto log in\n" == cli("issues", "show", name)
+    assert "␛[2JNo test\n" == cli("issues", "show", finding)
 
 
-def test_resolve(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+def test_resolve(workspace: Workspace, cli: Cli) -> None:
     """A resolved issue moves to the archive."""
     issue, *others = names(workspace)
     assert 0 == main(["issues", "resolve", "1"])
     (archived,) = workspace.archive.iterdir()
     assert archived.name.endswith(f"-resolved-{issue}")
     expected = f"Resolved: Two ways\nMoved to .cuggino/archive/{archived.name}\n"
-    assert expected == capsys.readouterr().out
+    assert expected == cli.printed().out
     assert others == names(workspace)
     assert "" == workspace.read_memory()
 
 
-def test_answer(workspace: Workspace, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_answer(workspace: Workspace, project: Path, cli: Cli) -> None:
     """Question and answer go into the specifications, and the issue is settled."""
     issue, *others = names(workspace)
     assert 0 == main(["issues", "answer", "1", "Both, by mail first"])
     (archived,) = workspace.archive.iterdir()
     assert archived.name.endswith(f"-resolved-{issue}")
-    assert "The answer is in .specs/decisions.md\n" in capsys.readouterr().out
+    assert "The answer is in .specs/decisions.md\n" in cli.printed().out
     written = (project / ".specs" / "decisions.md").read_text()
     assert written.startswith("# Decisions\n")
     assert written.endswith(": Two ways\n\n> # Two ways\n>\n> to log in\n\nBoth, by mail first\n")
     assert others == names(workspace)
 
 
-def test_dismiss(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dismiss(workspace: Workspace, cli: Cli) -> None:
     """A dismissed finding is removed, and the memory records the reason with today's date."""
     before = datetime.now().astimezone()
     assert 0 == main(["issues", "dismiss", "3", "--reason", "tested by hand"])
     after = datetime.now().astimezone()
-    assert "Dismissed: third\n" in capsys.readouterr().out
+    assert "Dismissed: third\n" in cli.printed().out
     assert 2 == len(names(workspace))
     memory = workspace.read_memory()
     assert any(f"## {day:%Y-%m-%d}: third\n" in memory for day in (before, after))
@@ -103,10 +101,7 @@ def test_dismiss(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> No
         (["dismiss", "1", "--reason", " "], "The reason is empty."),
     ],
 )
-def test_usage_errors(
-    workspace: Workspace, capsys: pytest.CaptureFixture[str], args: list[str], words: str
-) -> None:
+def test_usage_errors(workspace: Workspace, cli: Cli, args: list[str], words: str) -> None:
     """A usage error is reported, exits with 2 and changes nothing."""
-    assert 2 == main(["issues", *args])
-    assert f"Error: {words}" in capsys.readouterr().err
+    assert f"Error: {words}" in cli.err("issues", *args)
     assert 3 == len(names(workspace))

@@ -13,6 +13,7 @@ from cuggino.events import PlanBuildEnded, PlanBuildExit, PlanBuildPhaseStarted,
 from cuggino.git.branch import BranchRefused
 from cuggino.prompts.plan_build import PromptNotFound
 from cuggino_cli.main import main
+from tests.cli.cli import Cli
 from tests.cli.loops import BANNER, OVERALL, SCENARIO, DrawnLoop, project_of
 from tests.cli.stamps import unstamped
 
@@ -68,57 +69,52 @@ def test_errors(
     compatible: int,
     told: bool,
     drawn_loop: DrawnLoop,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     """An error has its exit code, or Lopen's, and is reported once."""
     end = PlanBuildEnded(reason="failed", error=error.message)
     drawn_loop.events, drawn_loop.error = ((PHASE, end) if told else ()), error
-    assert code == main(["loop", "--auto"])
-    out, err = capsys.readouterr()
+    out, err = cli.both("loop", "--auto", code=code)
     assert (0, 1) == (out.count(error.message), err.count(error.message))
     assert told == (RESUME in out.splitlines())
     assert compatible == main(["loop", "--auto", "--compat-exit-codes"])
 
 
-def test_banner_and_summary(drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_banner_and_summary(drawn_loop: DrawnLoop, cli: Cli) -> None:
     """The banner comes first, the summary last."""
     drawn_loop.events = (PHASE, ToolCall(name="Bash", input={"command": "ls"}), *drawn_loop.events)
-    assert 0 == main(["loop", "--auto"])
-    out, err = capsys.readouterr()
+    out, err = cli.both("loop", "--auto")
     block = ["------------", "Mode: PLAN", "------------"]
     last = ["Loop complete! All jobs finished.", OVERALL]
     assert [BANNER, *block, "▶ Bash: ls", *last] == unstamped(out)
     assert "" == err
 
 
-def test_quiet(drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet(drawn_loop: DrawnLoop, cli: Cli) -> None:
     """With `--quiet` only phases and the outcome are printed."""
     drawn_loop.events = (PHASE, ToolCall(name="Bash"), *drawn_loop.events)
-    main(["loop", "--auto", "--quiet"])
     assert [
         *("------------", "Mode: PLAN", "------------"),
         "Loop complete! All jobs finished.",
         OVERALL,
-    ] == unstamped(capsys.readouterr().out)
+    ] == unstamped(cli("loop", "--auto", "--quiet", code=None))
 
 
-def test_with_json(drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_with_json(drawn_loop: DrawnLoop, cli: Cli) -> None:
     """With `--json` standard output has events only, and nothing is asked."""
     drawn_loop.events, drawn_loop.error = (
         (PHASE, PlanBuildEnded(reason="failed")),
         errors.ConfigError("x"),
     )
-    assert 2 == main(["loop", "--json"])
-    out, err = capsys.readouterr()
+    out, err = cli.both("loop", "--json", code=2)
     assert out == "".join(f"{dump_event(event)}\n" for event in drawn_loop.events)
     asked = "cuggino: no terminal to ask on, continuing as with --auto"
     assert [asked, "cuggino: x"] == err.splitlines()
 
 
-def test_no_terminal_to_ask_on(drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_terminal_to_ask_on(drawn_loop: DrawnLoop, cli: Cli) -> None:
     """Without a terminal it plans and builds, and reports that it did not ask (LOP-004)."""
-    assert 0 == main(["loop"])
-    out, err = capsys.readouterr()
+    out, err = cli.both("loop")
     assert "cuggino: no terminal to ask on, continuing as with --auto\n" == err
     assert ("plan", False) == (drawn_loop.options[0].start, "Select" in out)
 
@@ -129,14 +125,14 @@ def test_a_protected_branch(
     code: int,
     looping: Path,
     drawn_loop: DrawnLoop,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     """On main nothing is started unless that is allowed (LOP-040)."""
     project_of(looping, branch="main")
     assert code == main(["loop", "--auto", *more])
     refusal = "Cannot run loop on main/master branch. Create a feature branch first."
     hint = "  git switch -c NAME, or --allow-main"
-    assert [f"cuggino: {refusal}", hint] == capsys.readouterr().err.splitlines()
+    assert [f"cuggino: {refusal}", hint] == cli.printed().err.splitlines()
     assert [] == drawn_loop.options
     assert 0 == main(["loop", "--auto", "--allow-main", *more])
     assert [True] == [options.allow_main for options in drawn_loop.options]
@@ -153,55 +149,49 @@ def test_resuming(drawn_loop: DrawnLoop) -> None:
     assert [] == drawn_loop.options
 
 
-def test_nothing_to_resume(looping: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_to_resume(looping: Path, cli: Cli) -> None:
     """Without an unfinished run nothing is started."""
-    assert 2 == main(["loop", "--resume"])
-    out, err = capsys.readouterr()
+    out, err = cli.both("loop", "--resume", code=2)
     assert ("", True) == (out, err.startswith("cuggino: there is no unfinished run"))
 
 
-def test_how_to_resume(
-    looping: Path, drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_how_to_resume(looping: Path, drawn_loop: DrawnLoop, cli: Cli) -> None:
     """A resumable outcome shows how to resume, with the given file."""
     drawn_loop.events = (PHASE, PlanBuildEnded(reason="interrupted"))
     (looping / "my file.json").write_text("{}")
-    main(["loop", "--auto", "--config", "my file.json"])
-    out, err = capsys.readouterr()
+    out, err = cli.both("loop", "--auto", "--config", "my file.json", code=None)
     expected = "`cuggino loop --config 'my file.json' --resume` continues where it stopped"
     assert (expected, ["Loop cancelled by user."]) == (out.splitlines()[-1], unstamped(err))
     project_of(looping, journal=False)
     main(["loop", "--auto"])
     expected = "`cuggino loop` starts a new run with the current jobs"
-    assert expected == capsys.readouterr().out.splitlines()[-1]
+    assert expected == cli.printed().out.splitlines()[-1]
 
 
-def test_a_spent_budget(drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_spent_budget(drawn_loop: DrawnLoop, cli: Cli) -> None:
     """The summary ends with how to raise the budget."""
     error = errors.BudgetExceeded("all is spent", hint="allow more")
     drawn_loop.events = (PHASE, PlanBuildEnded(reason="budget_exceeded", error=error.message))
     drawn_loop.error = error
-    assert 13 == main(["loop", "--auto"])
-    out, err = capsys.readouterr()
+    out, err = cli.both("loop", "--auto", code=13)
     assert ["Loop stopped: budget exceeded: all is spent", "  allow more"] == unstamped(err)
     assert RESUME == out.splitlines()[-1]
 
 
-def test_an_unknown_model(drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_model(drawn_loop: DrawnLoop, cli: Cli) -> None:
     """An error about the model explains how to choose another (LOP-114)."""
     error = errors.AgentFailed("There is no model m-9", reason="bad_request")
     drawn_loop.events = (PHASE, PlanBuildEnded(reason="failed", error=error.message))
     drawn_loop.error = error
     assert 1 == main(["loop", "--auto"])
     expected = "  see `cuggino loop configure --model`: names of models differ per agent"
-    assert expected == capsys.readouterr().err.splitlines()[-1]
+    assert expected == cli.printed().err.splitlines()[-1]
 
 
-def test_a_real_run(looping: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_real_run(looping: Path, cli: Cli) -> None:
     """A scripted agent plans a job, builds it, and has it verified."""
     project_of(looping, SCENARIO)
-    assert 0 == main(["loop", "--auto"])
-    lines = unstamped(capsys.readouterr().out)
+    lines = unstamped(cli("loop", "--auto"))
     told = ["Mode: PLAN", "All is planned.", "Jobs: 1 open, 0 done", "Next: J1: a"]
     told += ["Completed iteration 1", "Mode: BUILD", "[file] lopen.loop.done", "All is built."]
     told += ["Mode: VERIFY", "Build verified", "Job verified: J1: a", "Jobs: 0 open, 1 done"]
@@ -211,15 +201,11 @@ def test_a_real_run(looping: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("again", [["follow"], ["runs", "replay", "0"]])
-def test_a_recorded_run_looks_the_same(
-    again: list[str], looping: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_recorded_run_looks_the_same(again: list[str], looping: Path, cli: Cli) -> None:
     """Whoever follows or replays the loop sees what its command has printed, and nothing twice."""
     project_of(looping, SCENARIO)
-    assert 0 == main(["loop", "--auto"])
-    banner, *lines = unstamped(capsys.readouterr().out)
-    assert 0 == main(again)
-    assert (BANNER, lines) == (banner, unstamped(capsys.readouterr().out))
+    banner, *lines = unstamped(cli("loop", "--auto"))
+    assert (BANNER, lines) == (banner, unstamped(cli(*again)))
 
 
 UNFINISHED = [
@@ -230,24 +216,20 @@ UNFINISHED = [
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_a_message_is_shown_while_it_is_written(
-    stream: bool, looping: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_message_is_shown_while_it_is_written(stream: bool, looping: Path, cli: Cli) -> None:
     """With `stream` the words come as the agent writes them, without `--verbose` (LOP-081)."""
     lines = [json.dumps({"type": "stream_event", "event": event}) for event in UNFINISHED]
     raw = f"[[plan.steps]]\nraw = {json.dumps(chr(10).join(lines))}\n"
     first, _, rest = SCENARIO.partition("[[plan.steps]]\n")
     project_of(looping, f"{first}{raw}[[plan.steps]]\n{rest}")
     (looping / "loop.json").write_text(json.dumps({"stream": stream}), encoding="utf-8")
-    assert 0 == main(["loop", "--auto", "--config", "loop.json"])
-    assert stream == ("Hm..." in capsys.readouterr().out.splitlines())
+    assert stream == ("Hm..." in cli("loop", "--auto", "--config", "loop.json").splitlines())
 
 
-def test_events_of_a_real_run(looping: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_events_of_a_real_run(looping: Path, cli: Cli) -> None:
     """With `--json` the same run prints its events."""
     project_of(looping, SCENARIO)
-    assert 0 == main(["loop", "--auto", "--json"])
-    events = [parse_event(line) for line in capsys.readouterr().out.splitlines()]
+    events = [parse_event(line) for line in cli("loop", "--auto", "--json").splitlines()]
     last = events[-1]
     assert isinstance(last, PlanBuildEnded)
     assert ("complete", 2, 0, 1) == (last.reason, last.iterations, last.open, last.done)

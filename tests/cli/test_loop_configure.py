@@ -11,6 +11,7 @@ import pytest
 
 from cuggino_cli.commands.loop_configure import _questions
 from cuggino_cli.main import main
+from tests.cli.cli import Cli
 from tests.cli.keyboard import CTRL_C, CTRL_D, ENTER, Setup, answer
 from tests.vectors import rows
 
@@ -38,28 +39,24 @@ def saved(folder: Path) -> Any:
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_recorded_commands(
-    name: str, looping: Path, home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_recorded_commands(name: str, looping: Path, home: Path, cli: Cli) -> None:
     """A recorded command changes only the user's file, as recorded, and reports it."""
     row = ROWS[name]
     put(home, row["before"].get("user"))
     put(looping, row["before"].get("project"))
     before = saved(looping)
     args = row.get("args", ["--reset"])
-    assert 0 == main(["loop", "configure", *args])
-    out = capsys.readouterr().out
+    out = cli("loop", "configure", *args)
     for text in row.get("message_contains", [row.get("message", "")]):
         assert text in out
     assert row.get("expected_user") == saved(home)
     assert before == saved(looping)
 
 
-def test_output(looping: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_output(looping: Path, home: Path, cli: Cli) -> None:
     """The effective values are shown, and where the project overrides them."""
     put(looping, '{"model": "theirs"}')
-    assert 0 == main(["loop", "configure", "--model", "mine", "--build-prompt", "b.md"])
-    out, err = capsys.readouterr()
+    out, err = cli.both("loop", "configure", "--model", "mine", "--build-prompt", "b.md")
     assert [
         "Configuration saved.",
         "  Model: theirs",
@@ -80,15 +77,15 @@ def test_the_file_of_the_project(looping: Path, home: Path) -> None:
     assert (None, {"model": "m"}) == (saved(looping), saved(home))
 
 
-def test_where_values_come_from(
-    looping: Path, home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_where_values_come_from(looping: Path, home: Path, cli: Cli) -> None:
     """Each value is shown with its origin: default, user, project or a given file."""
     put(home, '{"model": "m", "stream": false}')
     put(looping, '{"stream": true, "verify": {"build": "make"}, "protectedBranches": []}')
     (looping / "c.json").write_text('{"logLevel": "error"}')
-    assert 0 == main(["loop", "--config", "c.json", "configure", "--show"])
-    shown = dict(line.split(":", 1) for line in capsys.readouterr().out.splitlines())
+    shown = dict(
+        line.split(":", 1)
+        for line in cli("loop", "--config", "c.json", "configure", "--show").splitlines()
+    )
     assert {
         "model": "m  (user)",
         "planPromptPath": "PLAN.PROMPT.md  (default)",
@@ -106,9 +103,7 @@ def test_where_values_come_from(
     } == {key: value.strip() for key, value in shown.items()}
 
 
-def test_questions(
-    looping: Path, home: Path, typed: Setup, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_questions(looping: Path, home: Path, typed: Setup, cli: Cli) -> None:
     """Without an option each setting is asked, in order, and all answers are saved (LOP-029)."""
     put(looping, '{"buildPromptPath": "theirs.md"}')
     given = ASKED["answers"]
@@ -117,7 +112,7 @@ def test_questions(
     )
     assert 0 == typed(keys, "loop", "configure")
     assert ASKED["expected_user"] == saved(home)
-    out = capsys.readouterr().out
+    out = cli.printed().out
     assert ["Loop Configuration", "Models (a number, or any other name):"] == out.splitlines()[:2]
     assert all(text in out for text in ASKED["message_contains"])
 
@@ -147,39 +142,36 @@ def test_cancelled(
     code: int,
     home: Path,
     typed: Setup,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     """Canceling during the questions changes nothing."""
     assert code == typed(answer("gpt-5") + "\x15" + key, "loop", *more, "configure")
-    assert "Configuration cancelled." == capsys.readouterr().out.splitlines()[-1]
+    assert "Configuration cancelled." == cli.printed().out.splitlines()[-1]
     assert saved(home) is None
 
 
-def test_no_terminal_to_ask_on(looping: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_terminal_to_ask_on(looping: Path, cli: Cli) -> None:
     """Without a terminal and options there is nothing to do."""
-    assert 2 == main(["loop", "configure"])
-    assert "No terminal to ask on" in capsys.readouterr().err
+    assert "No terminal to ask on" in cli.err("loop", "configure")
 
 
 @pytest.mark.parametrize("content", [None, "{", "[]"])
-def test_a_given_file(
-    content: str | None, looping: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_given_file(content: str | None, looping: Path, cli: Cli) -> None:
     """A given file must be valid, or nothing is started (LOP-023)."""
     if content is not None:
         (looping / "c.json").write_text(content)
-    assert 2 == main(["loop", "--auto", "--config", "c.json"])
-    assert capsys.readouterr().err.startswith(f"cuggino: --config: {looping / 'c.json'}")
+    assert cli.err("loop", "--auto", "--config", "c.json").startswith(
+        f"cuggino: --config: {looping / 'c.json'}"
+    )
     assert 6 == main(["loop", "--auto", "--config", "c.json", "--compat-exit-codes"])
 
 
-def test_a_broken_file_of_a_layer(
-    looping: Path, home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_broken_file_of_a_layer(looping: Path, home: Path, cli: Cli) -> None:
     """An invalid file of a layer is an error, and not overwritten."""
     put(home, "{")
-    assert 2 == main(["loop", "configure", "--show"])
-    assert capsys.readouterr().err.startswith(f"cuggino: {home / FILE}: line 1 column 2")
+    assert cli.err("loop", "configure", "--show").startswith(
+        f"cuggino: {home / FILE}: line 1 column 2"
+    )
     assert 2 == main(["loop", "configure", "--model", "m"])
     assert "{" == (home / FILE).read_text()
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from cuggino_cli.main import main
+from tests.cli.cli import Cli
 from tests.cli.loops import DrawnLoop, project_of
 
 VERIFY = {"verifyAfterIteration": False, "verifyModel": "v", "verify": {"build": "b", "test": "t"}}
@@ -92,11 +93,10 @@ def test_wrong_usage(
     message: str,
     more: list[str],
     drawn_loop: DrawnLoop,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     """A usage error is reported on standard error, with Lopen's code too, and nothing starts."""
-    assert 2 == main(["loop", *more, *args])
-    out, err = capsys.readouterr()
+    out, err = cli.both("loop", *more, *args, code=2)
     assert ("", []) == (out, drawn_loop.options)
     assert message in err.splitlines()[-1]
 
@@ -116,7 +116,7 @@ def test_the_log_level(
     expected: tuple[bool, bool],
     looping: Path,
     drawn_loop: DrawnLoop,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     """The configured level filters our lines, unless the command line asks for all (LOP-032)."""
     from cuggino.events import FileTouched, PlanBuildWarning
@@ -125,7 +125,6 @@ def test_the_log_level(
     (looping / "c.json").write_text(json.dumps({"logLevel": level}))
     touched, warning = FileTouched(path="a.py"), PlanBuildWarning(message="look out")
     drawn_loop.events = (touched, warning, *drawn_loop.events)
-    main(["loop", "--auto", "--config", "c.json", *args])
-    out, err = capsys.readouterr()
+    out, err = cli.both("loop", "--auto", "--config", "c.json", *args, code=None)
     assert expected == ("[file] a.py" in out, "look out" in err)
     assert "Loop complete! All jobs finished." in out

@@ -9,6 +9,7 @@ import pytest
 
 from cuggino.git.branch import current_branch
 from cuggino_cli.main import main
+from tests.cli.cli import Cli
 from tests.cli.keyboard import CTRL_C, CTRL_D, ENTER, Setup
 from tests.cli.loops import BANNER, DrawnLoop, project_of
 
@@ -47,11 +48,11 @@ def test_the_menu(
     complaints: int,
     drawn_loop: DrawnLoop,
     typed: Setup,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     """Enter means 2; an invalid answer is asked again, and after three it is 2 (LOP-003)."""
     assert 0 == typed(keys + ENTER, "loop")
-    lines = capsys.readouterr().out.splitlines()
+    lines = cli.printed().out.splitlines()
     assert [BANNER, QUESTION, *OPTIONS] == lines[:5]
     assert complaints == lines.count("Please answer 1, 2 or 3.")
     assert (complaints == 3) == ("Continuing with 2." in lines)
@@ -65,21 +66,17 @@ def test_the_menu_prompt() -> None:
     assert "Select (1-3, default=2): " == SELECT
 
 
-def test_specifications_first(
-    drawn_loop: DrawnLoop, typed: Setup, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_specifications_first(drawn_loop: DrawnLoop, typed: Setup, cli: Cli) -> None:
     """The answer to add specifications first shows where, and nothing is started."""
     assert 0 == typed(f"1{ENTER}", "loop")
     expected = "Add specifications to docs/requirements/, then re-run loop."
-    assert (expected, []) == (capsys.readouterr().out.splitlines()[-1], drawn_loop.options)
+    assert (expected, []) == (cli.printed().out.splitlines()[-1], drawn_loop.options)
 
 
-def test_nothing_is_asked_with_auto(
-    drawn_loop: DrawnLoop, typed: Setup, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_is_asked_with_auto(drawn_loop: DrawnLoop, typed: Setup, cli: Cli) -> None:
     """At a terminal `--auto` plans and builds without a question."""
     assert 0 == typed("", "loop", "-a")
-    out, err = capsys.readouterr()
+    out, err = cli.printed()
     assert ("plan", "", False) == (drawn_loop.options[0].start, err, QUESTION in out)
 
 
@@ -91,11 +88,11 @@ def test_cancelled(
     code: int,
     drawn_loop: DrawnLoop,
     typed: Setup,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     """Ctrl-C or Ctrl-D at the question cancels, and nothing is started."""
     assert code == typed(key, "loop", *more)
-    assert ("Loop cancelled by user.\n", []) == (capsys.readouterr().err, drawn_loop.options)
+    assert ("Loop cancelled by user.\n", []) == (cli.printed().err, drawn_loop.options)
 
 
 @pytest.mark.parametrize("columns", [40, 60])
@@ -104,26 +101,24 @@ def test_a_narrow_terminal(
     drawn_loop: DrawnLoop,
     typed: Setup,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     """A narrow terminal wraps the texts between words."""
     monkeypatch.setenv("COLUMNS", str(columns))
     assert 0 == typed(f"1{ENTER}", "loop")
-    out = capsys.readouterr().out
+    out = cli.printed().out
     assert QUESTION in out.replace("\n", " ")
     assert all(len(line) < columns for line in out.splitlines())
 
 
-def test_a_missing_prompt(
-    looping: Path, drawn_loop: DrawnLoop, typed: Setup, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_prompt(looping: Path, drawn_loop: DrawnLoop, typed: Setup, cli: Cli) -> None:
     """After a question, nothing starts without a required prompt (LOP-051)."""
     (looping / "PLAN.PROMPT.md").unlink()
     assert 2 == typed(f"2{ENTER}", "loop")
     assert [
         "cuggino: Plan prompt not found: Prompt file not found: PLAN.PROMPT.md",
         "  Expected file: PLAN.PROMPT.md; `cuggino loop init` writes one",
-    ] == capsys.readouterr().err.splitlines()
+    ] == cli.printed().err.splitlines()
     assert 0 == typed(f"3{ENTER}", "loop")
     (looping / "BUILD.PROMPT.md").unlink()
     assert 1 == typed(f"3{ENTER}", "loop", "--compat-exit-codes")
@@ -131,11 +126,11 @@ def test_a_missing_prompt(
 
 
 def test_a_branch_is_created(
-    repository: Path, drawn_loop: DrawnLoop, typed: Setup, capsys: pytest.CaptureFixture[str]
+    repository: Path, drawn_loop: DrawnLoop, typed: Setup, cli: Cli
 ) -> None:
     """On main a new branch name is asked, again if invalid, and the loop runs."""
     assert 0 == typed(f"{ENTER}no branch{ENTER}feat/bread{ENTER}", "loop")
-    out, err = capsys.readouterr()
+    out, err = cli.printed()
     assert [REFUSAL, "  git switch -c NAME, or --allow-main"] == err.splitlines()
     assert "'no branch' is not a valid branch name" in out
     assert "Switched to the new branch feat/bread." in out.splitlines()
@@ -160,7 +155,7 @@ def test_auto_asks_for_no_branch(looping: Path, drawn_loop: DrawnLoop, typed: Se
     assert (2, []) == (typed("", "loop", "--auto"), drawn_loop.options)
 
 
-def test_init_reports_files(looping: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_init_reports_files(looping: Path, cli: Cli) -> None:
     """`init` reports each file as created or kept, and never overwrites one (LOP-085)."""
     (looping / "BUILD.PROMPT.md").unlink()
     before = (looping / "PLAN.PROMPT.md").read_text()
@@ -170,9 +165,8 @@ def test_init_reports_files(looping: Path, capsys: pytest.CaptureFixture[str]) -
         f"PLAN.PROMPT.md: {kept}",
         "BUILD.PROMPT.md: created",
         "docs/requirements/jobs-to-be-done.json: created",
-    ] == capsys.readouterr().out.splitlines()
+    ] == cli.printed().out.splitlines()
     assert before == (looping / "PLAN.PROMPT.md").read_text()
     (looping / "c.json").write_text('{"planPromptPath": "prompts/p.md"}')
-    assert 0 == main(["loop", "--config", "c.json", "init"])
-    assert "prompts/p.md: created" == capsys.readouterr().out.splitlines()[0]
+    assert "prompts/p.md: created" == cli("loop", "--config", "c.json", "init").splitlines()[0]
     assert (looping / "prompts" / "p.md").read_text().strip()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.cli.cli import Cli
 from tests.cli.keyboard import ENTER, Setup
 from tests.cli.loops import project_of
 from tests.vectors import rows
@@ -51,9 +52,7 @@ def _named(row: Row) -> list[str]:
 
 
 @pytest.mark.parametrize("name", sorted(ROWS.keys() - ELSEWHERE))
-def test_recorded_runs(
-    name: str, looping: Path, typed: Setup, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_recorded_runs(name: str, looping: Path, typed: Setup, cli: Cli) -> None:
     """A recorded run prints the recorded output and ends with Lopen's exit code."""
     row = ROWS[name]
     agent = "scripted:scenario.toml" if row.get("agent_available", True) else "claude"
@@ -80,7 +79,7 @@ def test_recorded_runs(
     answers = "" if row["answer"] is None else row["answer"] + ENTER
     code = typed(answers + (answers + answers if name == "ll-016" else ""), *args)
     expected = row["expected"]
-    out, err = capsys.readouterr()
+    out, err = cli.printed()
     if "exit" in expected:
         assert expected["exit"] == code
     for text in expected.get("contains", ()):

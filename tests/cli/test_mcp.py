@@ -11,6 +11,7 @@ import pytest
 from cuggino.domain.deliverable_tools import TOOLS
 from cuggino.errors import install_extra
 from cuggino_cli.main import main
+from tests.cli.cli import Cli
 from tests.limits import LIMIT
 from tests.mcp_server import arguments
 
@@ -42,10 +43,10 @@ def test_without_the_library(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tools", ["create,nothing", " , ", "create;list"])
-def test_unknown_tools(tools: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_tools(tools: str, tmp_path: Path, cli: Cli) -> None:
     """An unknown tool is a usage error that lists the known ones."""
     assert 2 == main(arguments(tmp_path, tools=tools)[2:])
-    assert ", ".join(TOOLS) in " ".join(capsys.readouterr().err.split())
+    assert ", ".join(TOOLS) in " ".join(cli.printed().err.split())
 
 
 def test_the_library_is_loaded_late() -> None:

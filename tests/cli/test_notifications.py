@@ -10,6 +10,7 @@ import pytest
 
 from cuggino.config import Config, NotifySettings, save_config
 from cuggino_cli.main import main
+from tests.cli.cli import Cli
 from tests.test_notify_apprise import Server, server as server
 
 APPROVED = """\
@@ -63,12 +64,11 @@ def test_another_occasion(occasions: str, project: Path, server: Server) -> None
     assert [] == server.posted
 
 
-def test_failing_service(project: Path, server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failing_service(project: Path, server: Server, cli: Cli) -> None:
     """A failure is one event before the result, and changes neither result nor exit code."""
     server.status = 500
     configure(project, to=server.url)
-    assert 0 == main(["run", "--focus", "x", "--json"])
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    lines = [json.loads(line) for line in cli("run", "--focus", "x", "--json").splitlines()]
     assert ["NotificationFailed", "LoopApproved"] == [line["_tag"] for line in lines[-2:]]
     assert "not sent to json (HTTP 500)" == lines[-2]["message"]
     assert "geheim" not in json.dumps(lines)
@@ -86,7 +86,7 @@ def test_other_loops(
     command: list[str],
     project: Path,
     server: Server,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     """Every loop sends its end, and shows a failure."""
     (project / "SPEC.md").write_text("# Login\n")
@@ -96,8 +96,7 @@ def test_other_loops(
     (posted,) = server.posted
     assert posted["title"].startswith("cuggino (project): ")
     server.status = 403
-    main([*command, "--quiet"])
-    out = capsys.readouterr()
+    out = cli.both(*command, "--quiet", code=None)
     assert "HTTP 403" in out.out + out.err
 
 
@@ -117,10 +116,9 @@ def test_bell(
     rung: bool,
     project: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     """The terminal's bell rings at the end of a run, as configured."""
     monkeypatch.setattr("cuggino_cli.screen.terminal.choose_interactive", lambda *_: True)
     configure(project, **notify)
-    assert 0 == main(["run", "--focus", "x", *(options or ["--quiet"])])
-    assert rung == capsys.readouterr().out.endswith("\a")
+    assert rung == cli("run", "--focus", "x", *(options or ["--quiet"])).endswith("\a")

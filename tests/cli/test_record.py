@@ -13,12 +13,13 @@ from cuggino_cli.commands.demo import _DEMO, _FOCUS, make_project
 from cuggino_cli.main import main
 from tests.agents.cassettes.recorded import HELLO, kinds, lines, recorded
 from tests.cli import deliveries, loops
+from tests.cli.cli import Cli
 from tests.git_project import isolate_git
 
 
-def said(capsys: pytest.CaptureFixture[str]) -> list[str]:
+def said(cli: Cli) -> list[str]:
     """Return the tags printed since the last call; a replay starts nothing to be confined."""
-    out = capsys.readouterr().out
+    out = cli.printed().out
     tags = [json.loads(line)["_tag"] for line in out.splitlines()]
     return [tag for tag in tags if tag != "SandboxChosen"]
 
@@ -35,48 +36,41 @@ def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.real_agent
-def test_run(
-    demo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_run(demo: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     """A recorded `cuggino run` gives the same events and exit code in another project."""
     cassette = demo.parent / "c.jsonl"
     words = ["run", "--focus", _FOCUS, "--json"]
     assert 0 == main([*words, "--agent", "scripted:../scenario.toml", "--record", "../c.jsonl"])
-    before = said(capsys)
+    before = said(cli)
     assert 7 == kinds(cassette).count("session")
     there = make_project(str(demo.parent / "there"))
     monkeypatch.chdir(there)
     assert 0 == main([*words, "--agent", "replay:../c.jsonl"])
-    assert before == said(capsys)
+    assert before == said(cli)
     assert "replay:../c.jsonl" in next((there / ".cuggino" / "journal").iterdir()).read_text()
     (there / ".cuggino.json").write_text('{"commit": true}')
-    assert 1 == main([*words, "--agent", "replay:../c.jsonl", "--speed", "max"])
-    error = capsys.readouterr().err
+    error = cli.err(*words, "--agent", "replay:../c.jsonl", "--speed", "max", code=1)
     assert re.search(
         r"cuggino: the replay diverges: the system prompt of session 2 .*\n  rec", error
     )
 
 
 @pytest.mark.usefixtures("no_session_pause")
-def test_deliver(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_deliver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     """A recorded `cuggino deliver` gives the same result, including the server's tool writes."""
     project = deliveries.project_of(tmp_path / "a", deliveries.SCENARIO, sandbox="off")
     there = deliveries.project_of(tmp_path / "b", "", sandbox="off")
     monkeypatch.chdir(tmp_path)
     words = ["deliver", "--json", "-p"]
     assert 0 == main([*words, str(project), "--record", "../c.jsonl"])
-    before = said(capsys)
+    before = said(cli)
     assert 0 == main([*words, str(there), "--agent", "replay:../c.jsonl"])
-    assert sorted(before) == sorted(said(capsys))
+    assert sorted(before) == sorted(said(cli))
     status = [(folder / ".autonoe" / "status.json").read_text() for folder in (project, there)]
     assert json.loads(status[0])["deliverables"] == json.loads(status[1])["deliverables"]
 
 
-def test_loop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     """A recorded `cuggino loop` gives the same result, including its jobs and its done file."""
     words = ["loop", "--auto", "--json"]
     outcomes: list[tuple[int, list[str], str]] = []
@@ -85,39 +79,40 @@ def test_loop(
         monkeypatch.chdir(project)
         code = main([*words, *more])
         jobs = (project / "docs" / "requirements" / "jobs-to-be-done.json").read_text()
-        outcomes.append((code, said(capsys), jobs))
+        outcomes.append((code, said(cli), jobs))
     assert outcomes[0] == outcomes[1]
     assert 0 == outcomes[0][0]
     assert "judge" in [line.get("role") for line in lines(tmp_path / "c.jsonl")]
 
 
-def test_a_watch_ends_where_it_diverges(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_watch_ends_where_it_diverges(ready: Path, cli: Cli) -> None:
     """A replayed watch ends at a different item instead of retrying it."""
     (ready / ".cuggino" / "backlog").mkdir(parents=True)
     (ready / ".cuggino" / "backlog" / "001.md").write_text("Something else.\n")
     (ready / ".cuggino.json").write_text('{"settleSeconds": 0.1}')
     recorded(ready / "c", ready, Marbles(a=HELLO), "a|", role="planning")
-    assert 1 == main(["watch", "--agent", "replay:c", "--json"])
-    out, err = capsys.readouterr()
+    out, err = cli.both("watch", "--agent", "replay:c", "--json", code=1)
     assert "cuggino: the replay diverges: " in err.replace("Loop error in planning phase: ", "", 1)
     assert "WatchItemRetry" not in out
     assert (ready / ".cuggino" / "backlog" / "001.md").exists()
 
 
-def test_a_recording_needs_no_guard(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_recording_needs_no_guard(ready: Path, cli: Cli) -> None:
     """A replay runs no tools, so it prints no guard warning."""
     recorded(ready / "c", ready, Marbles(a=HELLO), "a|", role="planning")
-    assert 1 == main(["run", "--focus", "x", "--agent", "replay:c", "--quiet"])
     assert ["cuggino: the replay diverges"] == [
-        line[:28] for line in capsys.readouterr().err.splitlines() if line[:1] != " "
+        line[:28]
+        for line in cli.err(
+            "run", "--focus", "x", "--agent", "replay:c", "--quiet", code=1
+        ).splitlines()
+        if line[:1] != " "
     ]
 
 
 @pytest.mark.parametrize("command", ["run", "watch", "deliver", "loop"])
-def test_every_loop_has_both(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_loop_has_both(command: str, cli: Cli) -> None:
     """All four commands have both options."""
-    assert 0 == main([command, "--help"])
-    out = capsys.readouterr().out
+    out = cli(command, "--help")
     assert "--record, " in out
     assert "--speed, " in out
 
@@ -140,14 +135,11 @@ def test_every_loop_has_both(command: str, capsys: pytest.CaptureFixture[str]) -
         (["--speed", "2"], "the agent scripted has no speed"),
     ],
 )
-def test_invalid_recordings(
-    words: list[str], told: str, ready: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_invalid_recordings(words: list[str], told: str, ready: Path, cli: Cli) -> None:
     """An invalid recording is one sentence with advice, and nothing starts."""
     (ready / "there.jsonl").write_text("mine\n")
     (ready / "new.jsonl").write_text('{"kind": "cassette", "version": 9}\n')
-    assert 2 == main(["run", "--focus", "x", *words])
-    first, second = capsys.readouterr().err.splitlines()
+    first, second = cli.err("run", "--focus", "x", *words).splitlines()
     assert first.startswith("cuggino: ")
     assert told.format(ready) in first
     assert second.startswith("  ")
@@ -156,7 +148,8 @@ def test_invalid_recordings(
 
 
 @pytest.mark.parametrize("speed", ["fast", "-1", "nan", "inf", ""])
-def test_invalid_speed(speed: str, ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_speed(speed: str, ready: Path, cli: Cli) -> None:
     """A speed is a number of 0 or more, or `max`."""
-    assert 2 == main(["run", "--focus", "x", "--agent", "replay:c", "--speed", speed])
-    assert f"{speed!r} is no speed such as 1, 2.5 or max." in capsys.readouterr().err
+    assert f"{speed!r} is no speed such as 1, 2.5 or max." in cli.err(
+        "run", "--focus", "x", "--agent", "replay:c", "--speed", speed
+    )

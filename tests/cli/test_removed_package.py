@@ -18,6 +18,7 @@ from cuggino import events as ev
 from cuggino.config import Config, save_config
 from cuggino_cli.main import entry
 from tests.cli import deliveries, loops
+from tests.cli.cli import Cli
 from tests.limits import LIMIT
 from tests.sandbox.arena import needs_bubblewrap
 
@@ -136,9 +137,7 @@ def test_a_run_survives_the_removal_of_its_package(
     assert case.code == code, said
 
 
-def test_removed_while_it_starts(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_removed_while_it_starts(monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     """What is not loaded yet is missed in one sentence; another missing module is a defect."""
     for name, is_told in (("cuggino.loops", True), ("another", False)):
 
@@ -151,4 +150,4 @@ def test_removed_while_it_starts(
         if is_told:
             assert 1 == caught.value.args[0]
             told = "cuggino was replaced or upgraded as it started: start again"
-            assert f"{told} (No module named 'cuggino.loops')\n" in capsys.readouterr().err
+            assert f"{told} (No module named 'cuggino.loops')\n" in cli.printed().err

@@ -11,6 +11,7 @@ from reactivex import Observable, empty
 
 from cuggino import Runtime
 from cuggino_cli.main import main
+from tests.cli.cli import Cli
 from tests.cli.deliveries import Loop
 from tests.cli.loops import DrawnLoop
 from tests.cli.recorded_runs import ONE, SAID, TWO, record
@@ -67,11 +68,10 @@ def test_loop(looping: Path, drawn_loop: DrawnLoop) -> None:
 
 
 @pytest.mark.parametrize("command", ["run", "deliver", "loop"])
-def test_a_removed_agent(ready: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
+def test_a_removed_agent(ready: Path, cli: Cli, command: str) -> None:
     """A run of an agent that was removed is listed, and resumed with another one only."""
     record(ready, ONE, *SAID, kind=command, agent="claude-sdk")
     assert 2 == main([command, "--resume"])
     expected = 'cuggino: the agent "claude-sdk" was removed: use `claude`, the same program\n'
-    assert ("", expected) == capsys.readouterr()
-    assert 0 == main(["runs", "--json"])
-    assert "claude-sdk" == json.loads(capsys.readouterr().out)["agent"]
+    assert ("", expected) == cli.printed()
+    assert "claude-sdk" == json.loads(cli("runs", "--json"))["agent"]

@@ -9,6 +9,7 @@ import pytest
 
 from cuggino.config import Config, save_config
 from cuggino_cli.main import main
+from tests.cli.cli import Cli
 from tests.cli.rounds import APPROVES, PLANS, implements, reviews
 from tests.git_project import GitProject, isolate_git
 
@@ -51,24 +52,20 @@ def played(
 WEAKENS = implements("check.sh", "exit 0\n")
 
 
-def test_a_check_that_the_agent_rewrites(
-    project: GitProject, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_check_that_the_agent_rewrites(project: GitProject, cli: Cli) -> None:
     """With `gate: block` the approval does not count, and the run prints why, measured."""
     assert 11 == played(project, PLANS + WEAKENS + APPROVES, gate="block")
-    printed = " ".join(capsys.readouterr().out.split())
+    printed = " ".join(cli.printed().out.split())
     assert "[Check] Completed (exit 0)" in printed
     assert "C1: fails with the versions of the start of check.sh" in printed
     assert "does not count: the check fails with the versions of the start of check.sh" in printed
 
 
-def test_a_change_that_the_reviewer_accepts(
-    project: GitProject, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_change_that_the_reviewer_accepts(project: GitProject, cli: Cli) -> None:
     """With `gate: block` an approval counts that quotes what the specification says of it."""
     accepts = reviews("<APPROVED>C1: the old check goes away</APPROVED>")
     assert 0 == played(project, PLANS + WEAKENS + accepts, gate="block")
-    assert "Changed check.sh" in " ".join(capsys.readouterr().out.split())
+    assert "Changed check.sh" in " ".join(cli.printed().out.split())
 
 
 @pytest.mark.parametrize(
@@ -79,12 +76,10 @@ def test_a_change_that_the_reviewer_accepts(
     ],
     ids=["check", "skipped test"],
 )
-def test_reported_by_default(
-    agent: str, path: str, project: GitProject, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_reported_by_default(agent: str, path: str, project: GitProject, cli: Cli) -> None:
     """Without a gate the reviewer decides; the run and its summary name what was changed."""
     assert 0 == played(project, PLANS + agent + APPROVES)
-    printed = " ".join(capsys.readouterr().out.split())
+    printed = " ".join(cli.printed().out.split())
     assert f"[Loop] Files that approvals depend on changed: {path}" in printed
     assert f"Changed {path} (check, tests or specs)" in printed
 
@@ -96,14 +91,12 @@ def test_reported_by_default(
         ("local.txt", 11, "does not count: the check exited with 1 on a clean checkout"),
     ],
 )
-def test_a_clean_checkout(
-    path: str, code: int, told: str, project: GitProject, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_clean_checkout(path: str, code: int, told: str, project: GitProject, cli: Cli) -> None:
     """With `gate: clean` the last check runs on what HEAD has, without what git ignores."""
     project.write(".gitignore", ".cuggino/\nscenario.toml\nlocal.txt\n")
     project.write("check.sh", f"test -f {path}\n")
     project.git("commit", "--quiet", "--all", "--message=a check")
     assert code == played(project, PLANS + implements(path, "hello\n") + APPROVES, gate="clean")
-    printed = " ".join(capsys.readouterr().out.split())
+    printed = " ".join(cli.printed().out.split())
     assert "[Check] Running: sh check.sh (on a clean checkout)" in printed
     assert told in printed

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cuggino_cli.main import main
+from tests.cli.cli import Cli
 from tests.cli.falling import LIMIT
 from tests.cli.rounds import APPROVES, PLANS, implements
 from tests.cli.stamps import unstamped
@@ -42,22 +42,20 @@ def test_what_ends_a_run(
     code: int,
     reason: str,
     ready: Path,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     """Failures that no wait or retry can fix end the run at once, with an exit code and a hint."""
     (ready / "scenario.toml").write_text(f"repeat = true\n{PLANS}{agent}")
     (ready / ".cuggino.json").write_text(json.dumps(AGENT | settings))
-    assert code == main(["run", "--focus", "x"])
-    assert reason in " ".join(capsys.readouterr().err.split())
+    assert reason in " ".join(cli.err("run", "--focus", "x", code=code).split())
 
 
-def test_a_check_that_does_not_end(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_check_that_does_not_end(ready: Path, cli: Cli) -> None:
     """A check command is announced, and ended at `commandTimeout`."""
     (ready / "scenario.toml").write_text(PLANS + implements() + APPROVES)
     settings = {"checkCommand": "sleep 1000", "commandTimeout": 0.2, "gate": "block"}
     (ready / ".cuggino.json").write_text(json.dumps({**AGENT, **settings, "maxIterations": 1}))
-    assert 11 == main(["run", "--focus", "x"])
-    printed = " ".join(unstamped(capsys.readouterr().out))
+    printed = " ".join(unstamped(cli("run", "--focus", "x", code=11)))
     assert "[Check] Running: sleep 1000 [Check] Failed (exit 124)" in printed
 
 
@@ -72,12 +70,11 @@ say = "<PLAN_COMPLETE>one task</PLAN_COMPLETE>"
 """
 
 
-def test_a_spent_budget_is_no_failure(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_spent_budget_is_no_failure(ready: Path, cli: Cli) -> None:
     """The summary says what ended the run, and how to go on; no stage is blamed for it."""
     (ready / "scenario.toml").write_text(SPENDS + implements() + APPROVES)
     (ready / ".cuggino.json").write_text(json.dumps(AGENT))
-    assert 13 == main(["run", "the page", "--budget", "0.3"])
-    printed = capsys.readouterr()
+    printed = cli.both("run", "the page", "--budget", "0.3", code=13)
     assert "[Summary] Budget spent" in printed.out
     assert (
         "`cuggino run --resume` continues where it stopped; give it a larger limit" in printed.out

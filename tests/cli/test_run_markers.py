@@ -9,7 +9,7 @@ import pytest
 from cuggino.config import Config, save_config
 from cuggino.events import ContradictoryMarkers, LoopApproved
 from cuggino.storage.journal import iter_entries
-from cuggino_cli.main import main
+from tests.cli.cli import Cli
 from tests.cli.rounds import PLANS, implements, reviews
 from tests.git_project import isolate_git
 
@@ -24,7 +24,7 @@ say = "<REQUEST_CHANGES>9 tasks remain</REQUEST_CHANGES>"
 
 
 def test_a_reviewer_that_is_of_two_minds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
     """The run is not approved; the reviewer's markers are printed and recorded."""
     isolate_git(monkeypatch, tmp_path / "home")
@@ -33,8 +33,7 @@ def test_a_reviewer_that_is_of_two_minds(
     (tmp_path / "scenario.toml").write_text(SCENARIO)
     save_config(tmp_path, Config(agent="scripted:scenario.toml", max_iterations=1, sandbox="off"))
     monkeypatch.chdir(tmp_path)
-    assert 11 == main(["run", "--focus", "hello"])
-    printed = " ".join(capsys.readouterr().out.split())
+    printed = " ".join(cli("run", "--focus", "hello", code=11).split())
     assert (
         "[Agent] Contradictory markers, REQUEST_CHANGES counts "
         "(APPROVED: well; REQUEST_CHANGES: 9 tasks remain)"

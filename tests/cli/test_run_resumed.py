@@ -11,6 +11,7 @@ import pytest
 
 from cuggino.storage import Workspace, list_journals
 from cuggino_cli.main import main
+from tests.cli.cli import Cli
 
 _ON = """
 [[planning]]
@@ -49,15 +50,12 @@ def went_on_for(seconds: float, journal: Path) -> None:
     journal.write_text("\n".join([*before, json.dumps(entry, separators=(",", ":"))]) + "\n")
 
 
-def test_without_a_journal_it_cannot_be_resumed(
-    ready: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_journal_it_cannot_be_resumed(ready: Path, cli: Cli) -> None:
     """The summary of a run without a journal does not offer to resume it."""
     (ready / "scenario.toml").write_text(BROKEN)
     config = ready / ".cuggino.json"
     config.write_text(json.dumps({**json.loads(config.read_text()), "journal": False}))
-    assert 1 == main(["run", "--focus", "x", "--max-retries=0"])
-    told = "".join(capsys.readouterr())
+    told = "".join(cli.both("run", "--focus", "x", "--max-retries=0", code=1))
     assert "`cuggino run` starts over: a run without a journal cannot be resumed" in told
     assert "--resume" not in told
 
@@ -66,40 +64,37 @@ def test_without_a_journal_it_cannot_be_resumed(
     ("limit", "option"), [("--max-tokens=100", "--max-tokens"), ("--budget=0.5", "--budget")]
 )
 def test_a_spent_budget_shows_once_how_to_resume(
-    ready: Path, capsys: pytest.CaptureFixture[str], limit: str, option: str
+    ready: Path, cli: Cli, limit: str, option: str
 ) -> None:
     """The summary shows how to resume, the error which limit to raise, each once."""
     (ready / "scenario.toml").write_text(WORKING)
-    assert 13 == main(["run", "--focus", "x", limit])
-    said = capsys.readouterr()
+    said = cli.both("run", "--focus", "x", limit, code=13)
     assert "`cuggino run --resume` continues where it stopped" in said.out
     assert said.err.endswith(f"\n  resume with a larger `{option}`\n")
     both = said.out + said.err
     assert (1, 1) == (both.count("--resume"), both.count(f"larger `{option}`"))
 
 
-def test_a_spent_budget_of_a_watch(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_spent_budget_of_a_watch(ready: Path, cli: Cli) -> None:
     """A watch with a spent budget is resumed by `cuggino watch`, and prints no other advice."""
     (ready / "scenario.toml").write_text(WORKING)
     settings = json.loads((ready / ".cuggino.json").read_text())
     (ready / ".cuggino.json").write_text(json.dumps({**settings, "settleSeconds": 0.1}))
     assert 0 == main(["backlog", "add", "Log in"])
-    assert 13 == main(["watch", "--max-tokens", "100"])
-    said = capsys.readouterr()
+    said = cli.both("watch", "--max-tokens", "100", code=13)
     assert "`cuggino watch` continues where it stopped" in said.out
     assert "--resume" not in said.out + said.err
 
 
-def test_the_summary_counts_all_processes(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_summary_counts_all_processes(ready: Path, cli: Cli) -> None:
     """Duration, cost and tokens of a resumed run add up over its processes."""
     (ready / "scenario.toml").write_text(BROKEN)
     assert 1 == main(["run", "--focus", "x", "--max-retries", "0"])
     (journal,) = list_journals(Workspace(ready).journal)
     went_on_for(3600, journal)
-    capsys.readouterr()
+    cli.printed()
     (ready / "scenario.toml").write_text(WORKING)
-    assert 0 == main(["run", "--resume"])
-    out = capsys.readouterr().out
+    out = cli("run", "--resume")
     summary = dict(re.findall(r"^  (\w+) +(.+)$", out[out.index("[Summary] Approved") :], re.M))
     assert "1h 0m" == summary["Duration"]
     assert "$1.75" == summary["Cost"]

@@ -15,7 +15,8 @@ from cuggino.runs import RecordedRun, Runs
 from cuggino.storage import Workspace
 from cuggino.storage.journal import Journal
 from cuggino_cli.main import main
-from tests.cli.recorded_runs import APPROVED, AT, ONE, SAID, THREE, TWO, Said, output_of, record
+from tests.cli.cli import Cli
+from tests.cli.recorded_runs import APPROVED, AT, ONE, SAID, THREE, TWO, Said, record
 
 
 def local(at: datetime) -> str:
@@ -26,15 +27,13 @@ def states(root: Path) -> list[str]:
     return [run.state for run in Runs(root).all() if isinstance(run, RecordedRun)]
 
 
-def test_no_runs(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_runs(project: Path, cli: Cli) -> None:
     """Without a journal there is a sentence, and no JSON."""
-    assert 0 == main(["runs"])
-    assert "There are no runs yet.\n" == capsys.readouterr().out
-    assert 0 == main(["runs", "--json"])
-    assert "" == capsys.readouterr().out
+    assert "There are no runs yet.\n" == cli("runs")
+    assert "" == cli("runs", "--json")
 
 
-def test_list(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_list(project: Path, cli: Cli) -> None:
     """Runs are listed newest first, one per line, including unreadable ones."""
     record(project, ONE, *SAID, *APPROVED)
     broken = record(project, TWO)
@@ -46,22 +45,21 @@ def test_list(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (5, None, ev.RunEnded(state="interrupted")),
         focus="\na\x1b[2Jb\nmore",
     )
-    assert 0 == main(["runs"])
-    out = capsys.readouterr().out
+    out = cli("runs")
     head, three, two, one = out.splitlines()
     assert ["ID", "STATE", "STARTED", "TIME", "ITER", "COST", "AGENT", "FOCUS"] == head.split()
     date = local(AT)
     assert f"0193b2c3  interrupted  {date}  5s      1            claude  a␛[2Jb" == three
     assert re.match(r"0193b2c2  unreadable  +.*0193b2c2-.*line 1 is broken: not JSON$", two)
     assert f"0193b2c1  approved     {date}  1m 40s  1     $1.25  claude  login" == one
-    assert out == output_of(capsys, "runs", "list")
+    assert out == cli("runs", "list")
 
 
-def test_list_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_as_json(project: Path, cli: Cli) -> None:
     """With `--json` each run is an object on its own line."""
     record(project, ONE, *SAID, *APPROVED)
     record(project, TWO).write_text("")
-    two, one = map(json.loads, output_of(capsys, "runs", "--json").splitlines())
+    two, one = map(json.loads, cli("runs", "--json").splitlines())
     assert (TWO, "unreadable") == (two["run_id"], two["state"])
     assert {
         "run_id": ONE,
@@ -126,18 +124,16 @@ def test_listing_does_not_lock(project: Path) -> None:
         pass
 
 
-def test_ids(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ids(project: Path, cli: Cli) -> None:
     """An ID may be a unique prefix; otherwise there is one clear sentence."""
     record(project, ONE)
     record(project, TWO)
     assert 0 == main(["runs", "show", "0193b2c1"])
     assert 0 == main(["runs", "show", TWO])
-    capsys.readouterr()
+    cli.printed()
     for subcommand in ("show", "replay"):
-        assert 2 == main(["runs", subcommand, "0193"])
-        assert f"2 runs begin with '0193': {TWO}, {ONE}\n" in capsys.readouterr().err
-        assert 2 == main(["runs", subcommand, "7\x1b"])
-        assert "there is no run '7\\x1b'\n" in capsys.readouterr().err
+        assert f"2 runs begin with '0193': {TWO}, {ONE}\n" in cli.err("runs", subcommand, "0193")
+        assert "there is no run '7\\x1b'\n" in cli.err("runs", subcommand, "7\x1b")
 
 
 def test_short_ids_are_unique(project: Path) -> None:
@@ -152,7 +148,7 @@ def test_short_ids_are_unique(project: Path) -> None:
     } == {run.id: run.short_id for run in Runs(project).all()}
 
 
-def test_show(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show(project: Path, cli: Cli) -> None:
     """The summary has the run's facts, its stages with times and outcomes, and how to resume.
 
     Stages that only read something are left out.
@@ -192,21 +188,21 @@ Stages
 
 Next         resume it: cuggino run --resume 0193b2c1
 """.replace("1m 29s  P", " 1m 29s  P")
-        == output_of(capsys, "runs", "show", "0193")
+        == cli("runs", "show", "0193")
     )
 
 
-def test_show_a_long_task(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_a_long_task(project: Path, cli: Cli) -> None:
     """Of a text of many lines, as that of a backlog item, the first one is shown."""
     record(project, ONE, *SAID, focus="# Log in\n\nWith a password.\n")
-    assert "  Focus      Log in\n  Agent" in output_of(capsys, "runs", "show", "0193")
-    assert output_of(capsys, "runs").endswith("  Log in\n")
+    assert "  Focus      Log in\n  Agent" in cli("runs", "show", "0193")
+    assert cli("runs").endswith("  Log in\n")
     said = "The file `.specs/page.md`, with this content:\n\nA login page.\nWith a password."
     record(project, TWO, *SAID, focus=said)
-    assert "  A login page.\n" in output_of(capsys, "runs")
+    assert "  A login page.\n" in cli("runs")
 
 
-def test_show_a_watch(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_a_watch(project: Path, cli: Cli) -> None:
     """It has its items; the iterations and commits of these are in their own runs."""
     told = [
         ev.WatchProcessingItem(filename="1.md", slot=1),
@@ -219,23 +215,23 @@ def test_show_a_watch(project: Path, capsys: pytest.CaptureFixture[str]) -> None
     ]
     said = [(at, "slots", event) for at, event in enumerate(told)]
     record(project, ONE, *said, kind="watch", focus="")
-    shown = output_of(capsys, "runs", "show", "0193")
+    shown = cli("runs", "show", "0193")
     assert (
         "  Duration   6s\n  Items      2 completed, 1 parked\n  Landed     2, 1 sent back\n"
     ) in shown
     assert "Iterations" not in shown
-    row = output_of(capsys, "runs").splitlines()[1]
+    row = cli("runs").splitlines()[1]
     assert ["6s", "claude", "(cuggino", "watch)"] == row.split()[-4:]
-    listed = json.loads(output_of(capsys, "runs", "--json"))
+    listed = json.loads(cli("runs", "--json"))
     assert (None, None) == (listed["iterations"], listed["tasks"])
-    assert "Iterations" not in output_of(capsys, "runs", "replay", "0193")
+    assert "Iterations" not in cli("runs", "replay", "0193")
 
 
-def test_show_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_as_json(project: Path, cli: Cli) -> None:
     """The object of the list, plus the stages, the options and the error."""
     record(project, ONE, *SAID[:4], (3, None, ev.RunEnded(state="quota", message="limit")))
-    shown = json.loads(output_of(capsys, "runs", "show", "0193", "--json"))
-    listed = json.loads(output_of(capsys, "runs", "--json"))
+    shown = json.loads(cli("runs", "show", "0193", "--json"))
+    listed = json.loads(cli("runs", "--json"))
     assert ("quota", True) == (listed["state"], listed["resumable"])
     stage = {"stage": "planning#1", "duration": None, "attempts": 1, "outcome": None}
     assert {**listed, "message": "limit", "options": {}, "stages": [stage]} == shown
@@ -254,7 +250,7 @@ def test_show_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None
 )
 def test_how_to_resume(
     project: Path,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
     kind: str,
     said: list[Said],
     hint: str | None,
@@ -262,29 +258,30 @@ def test_how_to_resume(
     """A resumable run shows how to resume; a finished one does not."""
     record(project, ONE, *said, kind=kind)
     for subcommand in ("show", "replay"):
-        out = output_of(capsys, "runs", subcommand, "0193")
+        out = cli("runs", subcommand, "0193")
         assert (hint is not None) == ("resume it" in out)
         assert hint is None or f"resume it: {hint}" in out.splitlines()[-1]
 
 
-def test_a_broken_journal(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broken_journal(project: Path, cli: Cli) -> None:
     """An unreadable journal is an error with the file and the line."""
     record(project, ONE).write_text("x\ny\n")
     for subcommand in ("show", "replay"):
-        assert 1 == main(["runs", subcommand, "0193"])
-        assert f"{ONE}.jsonl: line 1 is broken: not JSON" in capsys.readouterr().err
+        assert f"{ONE}.jsonl: line 1 is broken: not JSON" in cli.err(
+            "runs", subcommand, "0193", code=1
+        )
 
 
-def test_a_run_of_a_backlog_item(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_of_a_backlog_item(project: Path, cli: Cli) -> None:
     """An item's run is named after the item, without the digest, and the watch resumes it."""
     record(project, ONE, kind="run", focus="", item="001 log in.md 7f3a")
-    assert output_of(capsys, "runs").endswith("  claude  001 log in.md\n")
-    shown = output_of(capsys, "runs", "show", ONE)
+    assert cli("runs").endswith("  claude  001 log in.md\n")
+    shown = cli("runs", "show", ONE)
     assert "  Item       001 log in.md\n" in shown
     assert shown.endswith("resume it: cuggino watch\n")
 
 
-def test_runs_of_one_item(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_of_one_item(project: Path, cli: Cli) -> None:
     """They have the item's title and their number; what waits is shown at the latest one."""
     focus = "The file `.cuggino/backlog/001-log-in.md`, with this content:\n\n# Log in\n\nSoon."
     asked = ev.LoopSpecIssue(iteration=1, content="Which?", filename="1.md")
@@ -293,7 +290,7 @@ def test_runs_of_one_item(project: Path, capsys: pytest.CaptureFixture[str]) -> 
         at = AT + timedelta(hours=number)
         record(project, run_id, *ended, at=at, focus=focus, item="001-log-in.md 7f3a")
     record(project, THREE, *SAID, *APPROVED, at=AT + timedelta(hours=3))
-    shown = output_of(capsys, "runs").splitlines()
+    shown = cli("runs").splitlines()
     assert [line.split("claude")[1].strip() for line in shown[1:]] == [
         "login",
         "Log in (run 2 of 2)",
@@ -301,7 +298,7 @@ def test_runs_of_one_item(project: Path, capsys: pytest.CaptureFixture[str]) -> 
     ]
     (project / ".cuggino" / "spec-issues").mkdir()
     (project / ".cuggino" / "spec-issues" / "1.md").write_text("# Which?\n")
-    shown = output_of(capsys, "runs").splitlines()
+    shown = cli("runs").splitlines()
     assert [line.split("claude")[1].strip() for line in shown[1:-1]] == [
         "login",
         "a question  Log in (run 2 of 2)",
@@ -311,4 +308,4 @@ def test_runs_of_one_item(project: Path, capsys: pytest.CaptureFixture[str]) -> 
     (project / ".cuggino" / "spec-issues" / "1.md").unlink()
     (project / ".cuggino" / "parked").mkdir()
     (project / ".cuggino" / "parked" / "001-log-in.md").write_text("# Log in\n")
-    assert "  parked  Log in (run 2 of 2)\n" in output_of(capsys, "runs")
+    assert "  parked  Log in (run 2 of 2)\n" in cli("runs")

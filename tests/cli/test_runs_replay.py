@@ -13,31 +13,31 @@ from reactivex.scheduler import VirtualTimeScheduler
 
 from cuggino import events as ev, run
 from cuggino.runs import replay
-from cuggino_cli.main import main
-from tests.cli.recorded_runs import APPROVED, ONE, SAID, Said, output_of, record
+from tests.cli.cli import Cli
+from tests.cli.recorded_runs import APPROVED, ONE, SAID, Said, record
 
 
 def emitted() -> Iterator[str]:
     return (ev.dump_event(event) for _, _, event in SAID if not event.tag.startswith("Stage"))
 
 
-def test_replay_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_replay_as_json(project: Path, cli: Cli) -> None:
     """The replay prints the run's events without journal-only entries."""
     new = ev.UnknownEvent(raw={"_tag": "Tomorrow"})
     record(project, ONE, *SAID, (98, None, new), (99, None, ev.RunEnded(state="quota")))
-    out = output_of(capsys, "runs", "replay", "0193", "--json")
+    out = cli("runs", "replay", "0193", "--json")
     assert [*emitted(), ev.dump_event(new)] == out.splitlines()
 
 
-def test_replay_as_text(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_replay_as_text(project: Path, cli: Cli) -> None:
     """The replay looks like the run, with its duration, and always exits with 0."""
     record(project, ONE, *SAID, *APPROVED)
-    out = output_of(capsys, "runs", "replay", "0193")
+    out = cli("runs", "replay", "0193")
     assert "▶ Bash: ls" in out
     assert "[Summary] Approved" in out
     assert "Duration   1m 40s" in out
-    assert "▶ Bash: ls" not in output_of(capsys, "runs", "replay", "0193", "--quiet")
-    coloured = output_of(capsys, "runs", "replay", "0193", "--color", "always")
+    assert "▶ Bash: ls" not in cli("runs", "replay", "0193", "--quiet")
+    coloured = cli("runs", "replay", "0193", "--color", "always")
     assert "\x1b[" in coloured
     assert out == re.sub(r"\x1b\[[0-9;]*m", "", coloured)
 
@@ -46,16 +46,14 @@ def test_replay_as_text(project: Path, capsys: pytest.CaptureFixture[str]) -> No
     ("state", "words"),
     [("failed", "[Failed] it broke"), ("interrupted", "[Interrupted] it broke")],
 )
-def test_replay_of_a_failed_run(
-    project: Path, capsys: pytest.CaptureFixture[str], state: Any, words: str
-) -> None:
+def test_replay_of_a_failed_run(project: Path, cli: Cli, state: Any, words: str) -> None:
     """The error is printed before the summary."""
     record(project, ONE, *SAID, (99, None, ev.RunEnded(state=state, message="it broke")))
-    out = output_of(capsys, "runs", "replay", "0193")
+    out = cli("runs", "replay", "0193")
     assert out.index(words) < out.index(f"[Summary] {state.capitalize()}")
 
 
-def test_replay_of_a_resumed_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_replay_of_a_resumed_run(project: Path, cli: Cli) -> None:
     """The summary counts the work of two processes once.
 
     The second process repeated events that the first one had emitted before it was killed.
@@ -64,7 +62,7 @@ def test_replay_of_a_resumed_run(project: Path, capsys: pytest.CaptureFixture[st
     rest: list[Said] = [(500, None, ev.RunContinued()), (500, None, totals)]
     rest += [(505, "implementing#2", done) for _, stage, done in SAID if done.tag == "Progress"]
     record(project, ONE, *SAID, *rest, (510, None, ev.RunEnded(state="budget")))
-    out = output_of(capsys, "runs", "replay", "0193", "--quiet")
+    out = cli("runs", "replay", "0193", "--quiet")
     summary = out[out.index("[Summary] Budget spent") :]
     for line in (
         "Iterations 1",
@@ -76,7 +74,7 @@ def test_replay_of_a_resumed_run(project: Path, capsys: pytest.CaptureFixture[st
         assert line in summary
 
 
-def test_replay_of_an_item(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_replay_of_an_item(project: Path, cli: Cli) -> None:
     """Paths are relative to the slot, and the total is that of the watch."""
     slots = project.parent / "slots"
     write = ev.ToolCall(name="Write", input={"file_path": f"{slots}/slot-2/a.txt"})
@@ -89,17 +87,16 @@ def test_replay_of_an_item(project: Path, capsys: pytest.CaptureFixture[str]) ->
         item="001-log-in.md 7f3a",
         options={"slot": 2, "apart": [str(slots), str(project)]},
     )
-    out = output_of(capsys, "runs", "replay", "0193")
+    out = cli("runs", "replay", "0193")
     assert "▶ Write: a.txt\n" in out
     assert "[Planning] $0.50 (watch total $2.00)" in out
 
 
 @pytest.mark.parametrize("speed", ["-1", "nan", "fast"])
-def test_an_invalid_speed(project: Path, capsys: pytest.CaptureFixture[str], speed: str) -> None:
+def test_an_invalid_speed(project: Path, cli: Cli, speed: str) -> None:
     """A negative or non-numeric speed is rejected."""
     record(project, ONE)
-    assert 2 == main(["runs", "replay", ONE, "--speed", speed])
-    assert "--speed" in capsys.readouterr().err
+    assert "--speed" in cli.err("runs", "replay", ONE, "--speed", speed)
 
 
 WORDS = [ev.AgentMessage(text=text) for text in "abcd"]

@@ -13,6 +13,7 @@ from cuggino.events import Event, SandboxChosen, WatchItemCompleted, parse_event
 from cuggino.sandbox import Boundary, boundary
 from cuggino.sandbox.loader import landlock_version
 from cuggino_cli.main import main
+from tests.cli.cli import Cli
 from tests.cli.test_views import project, scenario
 from tests.git_project import GitProject
 
@@ -47,15 +48,14 @@ def landlock_only(project: GitProject, monkeypatch: pytest.MonkeyPatch) -> GitPr
 
 @pytest.mark.parametrize("command", ["run", "watch", "deliver", "loop"])
 def test_required_without_an_engine(
-    command: str, landlock_only: GitProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: str, landlock_only: GitProject, tmp_path: Path, cli: Cli
 ) -> None:
     """`--sandbox require` starts nothing, not even a journal, if a role would not be confined."""
     (landlock_only.root / "SPEC.md").write_text("# Spec\n")
     landlock_only.git("switch", "--quiet", "--create", "work")
     words = [command, "--sandbox", "require", "--agent", scenario(tmp_path, _ENDING)]
     words += {"run": ["--focus", "a page"], "loop": ["--auto"]}.get(command, [])
-    assert 2 == main(words)
-    error = capsys.readouterr().err
+    error = cli.err(*words)
     role = {"deliver": "initializer", "loop": "build"}.get(command, "implementing")
     assert f'the sandbox is required, but nothing confines the role "{role}": bubble' in error
     assert "cuggino doctor" in error
@@ -63,13 +63,13 @@ def test_required_without_an_engine(
 
 
 def test_landlock_confines_the_roles_that_look(
-    landlock_only: GitProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    landlock_only: GitProject, tmp_path: Path, cli: Cli
 ) -> None:
     """The fallback is reported once with its reason, and the run works in it."""
     (landlock_only.root / ".cuggino.json").write_text('{"guard": "off", "sandboxHide": ["~/.x"]}')
     agent = scenario(tmp_path, _ENDING)
     assert 0 == main(["run", "--agent", agent, "--focus", "a page", "--json"])
-    [chosen] = sandboxes(capsys)
+    [chosen] = sandboxes(cli)
     assert chosen == SandboxChosen(
         engine="landlock",
         held=("planning", "reviewing"),
@@ -82,35 +82,35 @@ def test_without_any_engine(
     landlock_only: GitProject,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     """An unsandboxed run reports the reason once; one with `--no-sandbox` reports nothing."""
     none = Boundary(reason="nothing works here")
     monkeypatch.setattr(boundary, "_probed", lambda *_: none)
     words = ["run", "--focus", "a page", "--agent", scenario(tmp_path, _ENDING), "--json"]
     assert 0 == main(words)
-    [chosen] = sandboxes(capsys)
+    [chosen] = sandboxes(cli)
     roles = ("planning", "implementing", "reviewing")
     assert chosen == SandboxChosen(
         engine="none", held=(), not_held=roles, reason="nothing works here"
     )
     assert 0 == main([*words, "--no-sandbox"])
-    assert [] == sandboxes(capsys)
+    assert [] == sandboxes(cli)
 
 
 def test_a_resumed_run_reports_its_sandbox_anew(
-    project: GitProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    project: GitProject, tmp_path: Path, cli: Cli
 ) -> None:
     """Each process does, once and first; no event of the run is lost or repeated for that."""
     (project.root / ".cuggino.json").write_text('{"guard": "off"}')
     words = ["run", "--agent", scenario(tmp_path, _ENDING.partition("[[implementing]]")[0])]
     assert 1 == main([*words, "--focus", "a page", "--json"])
-    first = events(capsys)
+    first = events(cli)
     assert isinstance(first[0], SandboxChosen)
     assert first[0].held == ("planning", "implementing", "reviewing")
     scenario(tmp_path, _ENDING)
     assert 0 == main(["run", "--resume", "--json"])
-    second = events(capsys)
+    second = events(cli)
     assert ["RunResumed", "SandboxChosen"] == [event.tag for event in second[:2]]
     [journal] = (project.root / ".cuggino/journal").glob("*.jsonl")
     kinds = [json.loads(line)["event"]["_tag"] for line in journal.read_text().splitlines()]
@@ -170,7 +170,7 @@ def test_named_paths(
     project: GitProject,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     """Neither agents of any role nor commands and hooks of a run read them."""
     home = tmp_path / "home"
@@ -187,8 +187,7 @@ def test_named_paths(
     config["sandboxHide"] = ["~/.ssh", str(project.root / ".env")]
     (project.root / ".cuggino.json").write_text(json.dumps(config))
     words = ["run", "--focus", "a page", "--agent", scenario(tmp_path, _READING)]
-    assert 0 == main([*words, "--json"])
-    said = capsys.readouterr().out
+    said = cli(*words, "--json")
     assert '"CheckCommandOutput"' in said
     assert "No such file" in said
     assert "a secret" not in said
@@ -197,7 +196,7 @@ def test_named_paths(
     del config["sandboxHide"]
     (project.root / ".cuggino.json").write_text(json.dumps(config))
     assert 0 == main([*words, "--json"])
-    assert capsys.readouterr().out.count("a secret") >= 3, "the scenario reads them"
+    assert cli.printed().out.count("a secret") >= 3, "the scenario reads them"
 
 
 @pytest.mark.parametrize(
@@ -216,23 +215,28 @@ def test_paths_that_cannot_be_hidden(
     said: str,
     project: GitProject,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     """One sentence names the error in the value, and nothing is started."""
     named = [path.replace("PROJECT", str(project.root)) for path in hide]
     config = {"guard": "off", "sandboxHide": named}
     (project.root / ".cuggino.json").write_text(json.dumps(config))
-    assert 2 == main(["run", "--focus", "x", "--agent", scenario(tmp_path, _ENDING)])
-    error = [line for line in capsys.readouterr().err.splitlines() if line.startswith("cuggino: ")]
+    error = [
+        line
+        for line in cli.err(
+            "run", "--focus", "x", "--agent", scenario(tmp_path, _ENDING)
+        ).splitlines()
+        if line.startswith("cuggino: ")
+    ]
     assert said in error[-1]
     assert "sandboxHide" in error[-1]
     assert not (project.root / ".cuggino").exists()
 
 
-def events(capsys: pytest.CaptureFixture[str]) -> list[Event]:
+def events(cli: Cli) -> list[Event]:
     """Return the events printed since the last call."""
-    return [parse_event(line) for line in capsys.readouterr().out.splitlines()]
+    return [parse_event(line) for line in cli.printed().out.splitlines()]
 
 
-def sandboxes(capsys: pytest.CaptureFixture[str]) -> list[Event]:
-    return [event for event in events(capsys) if isinstance(event, SandboxChosen)]
+def sandboxes(cli: Cli) -> list[Event]:
+    return [event for event in events(cli) if isinstance(event, SandboxChosen)]

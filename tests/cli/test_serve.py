@@ -23,6 +23,7 @@ from cuggino.web.names import run_name
 from cuggino_cli.main import main
 from cuggino_cli.options.serving import beside_page, serve_option
 from cuggino_cli.screen import console
+from tests.cli.cli import Cli
 from tests.limits import LIMIT
 from tests.ports import own_port
 from tests.processes.subscribers import eventually
@@ -113,12 +114,12 @@ def test_next_server_knows_no_old_link(tmp_path: Path) -> None:
             assert 200 == browser.get(new).status_code
 
 
-def test_port_in_use(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_port_in_use(project: Path, cli: Cli) -> None:
     """A port in use is one sentence and exit code 2."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         assert 2 == main(["serve", "--port", str(port)])
-    err = capsys.readouterr().err
+    err = cli.printed().err
     assert f"port {port} of 127.0.0.1 cannot be used: Address already in use" in err
     assert "--port" in err
     assert "Traceback" not in err
@@ -135,28 +136,23 @@ def test_port_in_use(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["--port", "70000"], "70000 is not in the range"),
     ],
 )
-def test_refused_options(
-    project: Path, capsys: pytest.CaptureFixture[str], args: list[str], message: str
-) -> None:
+def test_refused_options(project: Path, cli: Cli, args: list[str], message: str) -> None:
     """Unusable options are refused in one sentence, with exit code 2."""
-    assert 2 == main(["serve", *args])
-    err = capsys.readouterr().err
+    err = cli.err("serve", *args)
     assert message in err
     assert "Traceback" not in err
 
 
-def test_tls_files_that_are_none(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tls_files_that_are_none(project: Path, cli: Cli) -> None:
     """Files that hold no certificate are refused."""
     (project / "a.pem").write_text("no certificate")
-    assert 2 == main(["serve", "--cert", "a.pem", "--key", "a.pem"])
-    assert "the TLS files cannot be used" in capsys.readouterr().err
+    assert "the TLS files cannot be used" in cli.err("serve", "--cert", "a.pem", "--key", "a.pem")
 
 
-def test_without_journals(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_journals(project: Path, cli: Cli) -> None:
     """`--serve` shows journals, so it is refused where none are written."""
     (project / ".cuggino.json").write_text('{"journal": false}')
-    assert 2 == main(["watch", "--serve"])
-    assert '"journal" is false' in capsys.readouterr().err
+    assert '"journal" is false' in cli.err("watch", "--serve")
 
 
 class Stays:
@@ -189,7 +185,7 @@ class Stays:
 def test_page_after_the_end(
     project: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
     ending: int | CugginoError,
     terminal: bool,
     interrupts: bool,
@@ -220,7 +216,7 @@ def test_page_after_the_end(
         code = ending.code if isinstance(ending, CugginoError) else ending
         assert code == command.main(["--serve"], standalone_mode=False)
     assert looks == stays.looks
-    err = capsys.readouterr().err
+    err = cli.printed().err
     assert bool(looks) is ("Its page stays until Ctrl-C: http://127.0.0.1:1/x" in err)
     assert (isinstance(ending, CugginoError) and bool(looks)) is ("all is spent" in err)
 

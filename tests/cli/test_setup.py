@@ -18,6 +18,7 @@ from cuggino.config import Config, load_config, save_config
 from cuggino_cli.commands.setup import GATE, QUESTIONS
 from cuggino_cli.main import main
 from cuggino_cli.options.questions import ask
+from tests.cli.cli import Cli
 from tests.cli.keyboard import CTRL_C, CTRL_D, ENTER, ERASE, Setup, answer, pasted, saved
 from tests.vectors import rows, snake
 
@@ -77,9 +78,7 @@ def test_recorded_defaults(type_in: Setup) -> None:
 
 @pytest.mark.parametrize("row", ["ck-017", "ck-018"])
 @pytest.mark.parametrize("way", ["typed", "options"])
-def test_recorded_summaries(
-    row: str, way: str, project: Path, type_in: Setup, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_recorded_summaries(row: str, way: str, project: Path, type_in: Setup, cli: Cli) -> None:
     """Recorded answers give the recorded file and summary, whether typed or given as options."""
     case = ROWS[row]
     (project / case["answers"]["specsPath"]).mkdir(parents=True, exist_ok=True)
@@ -87,7 +86,7 @@ def test_recorded_summaries(
         assert 0 == type_in(keys_for(case["answers"]))
     else:
         assert 0 == main(["setup", *options_for(case["answers"]), "--gate", "context"])
-    assert case["expected_output"] == capsys.readouterr().out
+    assert case["expected_output"] == cli.printed().out
     assert case["expected_file"] == saved(project)
     assert (project / ".cuggino.json").read_bytes().endswith(b"}\n")
 
@@ -137,16 +136,14 @@ def test_gate_default(before: str | None, expected: str, project: Path, type_in:
     assert expected == load_config(project).gate
 
 
-def test_gate_is_in_the_summary(type_in: Setup, capsys: pytest.CaptureFixture[str]) -> None:
+def test_gate_is_in_the_summary(type_in: Setup, cli: Cli) -> None:
     """A gate that blocks is an aligned line of the summary."""
     assert 0 == type_in(ENTER * 3 + answer("true") + ENTER * 3)
-    assert "  audit:          false\n  gate:           block\n\n" in capsys.readouterr().out
+    assert "  audit:          false\n  gate:           block\n\n" in cli.printed().out
 
 
 @pytest.mark.parametrize("way", ["typed", "options"])
-def test_gate_goes_with_the_check(
-    way: str, project: Path, type_in: Setup, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_gate_goes_with_the_check(way: str, project: Path, type_in: Setup, cli: Cli) -> None:
     """Without a check command the gate is switched off, which is reported."""
     save_config(project, Config(check_command="true", gate="block"))
     if way == "typed":
@@ -154,7 +151,7 @@ def test_gate_goes_with_the_check(
     else:
         assert 0 == main(["setup", "--yes", "--check-command", " "])
     assert Config() == load_config(project)
-    assert "The gate was turned off" in capsys.readouterr().err
+    assert "The gate was turned off" in cli.printed().err
 
 
 WRONG_NUMBERS = ("0", "-1", "1.5", "ten", "", "1_0", "٣", pasted("9" * 5000))
@@ -215,13 +212,13 @@ def test_complaint_while_typing(field: str, text: str, complaint: str) -> None:
 @pytest.mark.parametrize("leave", [CTRL_C, ERASE + CTRL_D], ids=["ctrl-c", "ctrl-d"])
 @pytest.mark.parametrize("after", [0, 3, 6])
 def test_canceling_writes_nothing(
-    leave: str, after: int, project: Path, type_in: Setup, capsys: pytest.CaptureFixture[str]
+    leave: str, after: int, project: Path, type_in: Setup, cli: Cli
 ) -> None:
     """Ctrl-C, or Ctrl-D on an empty answer, exits with 130 at any question and writes nothing."""
     (project / ".cuggino.json").write_text("{nope", encoding="utf-8")
     answers = [ENTER, ENTER, ENTER, answer("true"), ENTER, ENTER, ENTER]
     assert 130 == type_in("".join(answers[:after]) + leave)
-    assert "Nothing was saved.\n" in capsys.readouterr().err
+    assert "Nothing was saved.\n" in cli.printed().err
     assert [".cuggino.json", ".specs"] == sorted(path.name for path in project.iterdir())
     assert "{nope" == (project / ".cuggino.json").read_text(encoding="utf-8")
 

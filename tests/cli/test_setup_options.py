@@ -14,6 +14,7 @@ from cuggino_cli.commands import setup
 from cuggino_cli.commands.setup import keep_beside
 from cuggino_cli.main import main
 from cuggino_cli.screen import console
+from tests.cli.cli import Cli
 from tests.cli.conftest import SCENARIO
 from tests.cli.keyboard import ENTER, Setup, answer, saved
 
@@ -34,29 +35,25 @@ def test_yes_puts_options_over_the_file(project: Path) -> None:
     assert expected == load_config(project)
 
 
-def test_the_guard(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_guard(project: Path, cli: Cli) -> None:
     """The guard is not asked; a given level is saved, and shown if it is not the default."""
     assert 0 == main(["setup", "--yes", "--guard", "full"])
     assert Config(guard="full") == load_config(project)
-    assert "  guard:          full\n" in capsys.readouterr().out
-    assert 0 == main(["setup", "--yes"])
-    assert "  guard:          full\n" in capsys.readouterr().out
-    assert 0 == main(["setup", "--yes", "--guard", "roles"])
-    assert "guard:" not in capsys.readouterr().out
+    assert "  guard:          full\n" in cli.printed().out
+    assert "  guard:          full\n" in cli("setup", "--yes")
+    assert "guard:" not in cli("setup", "--yes", "--guard", "roles")
 
 
 @pytest.mark.parametrize(
     ("check", "missing"),
     [("", "--audit/--no-audit"), ("true", "--gate, --audit/--no-audit")],
 )
-def test_no_terminal_to_ask_on(
-    check: str, missing: str, project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_terminal_to_ask_on(check: str, missing: str, project: Path, cli: Cli) -> None:
     """Without a terminal an open question is a usage error that lists the missing options."""
     given = ["--specs-path", "docs", "--max-iterations", "2", "--setup-command", "", "--commit"]
     assert 2 == main(["setup", *given, "--check-command", check])
     expected = f"No terminal to ask on: pass --yes or {missing}."
-    assert expected in capsys.readouterr().err
+    assert expected in cli.printed().err
     assert not (project / ".cuggino.json").exists()
 
 
@@ -73,13 +70,10 @@ def test_no_terminal_to_ask_on(
         (["--setup-command", "\udcff"], "setupCommand"),
     ],
 )
-def test_unusable_options(
-    args: list[str], reason: str, project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unusable_options(args: list[str], reason: str, project: Path, cli: Cli) -> None:
     """An invalid value exits with 2, reports why, and changes nothing."""
     (project / ".cuggino.json").write_text("{nope", encoding="utf-8")
-    assert 2 == main(["setup", "--yes", *args])
-    assert reason in capsys.readouterr().err
+    assert reason in cli.err("setup", "--yes", *args)
     assert [".cuggino.json", ".specs"] == sorted(path.name for path in project.iterdir())
     assert "{nope" == (project / ".cuggino.json").read_text(encoding="utf-8")
 
@@ -87,7 +81,7 @@ def test_unusable_options(
 @pytest.mark.parametrize("way", ["typed", "yes"])
 @pytest.mark.parametrize("content", [b"{nope", b'{"maxIteration": 3}', b"\xff\xfe"])
 def test_broken_file_is_kept(
-    content: bytes, way: str, project: Path, type_in: Setup, capsys: pytest.CaptureFixture[str]
+    content: bytes, way: str, project: Path, type_in: Setup, cli: Cli
 ) -> None:
     """An invalid file is kept byte by byte under a free name, and both are reported."""
     (project / ".cuggino.json").write_bytes(content)
@@ -96,7 +90,7 @@ def test_broken_file_is_kept(
     assert Config() == load_config(project)
     assert content == (project / ".cuggino.json.bak.1").read_bytes()
     assert "older" == (project / ".cuggino.json.bak").read_text(encoding="utf-8")
-    said = capsys.readouterr().err
+    said = cli.printed().err
     assert "; using the defaults.\n" in said
     assert "was saved as .cuggino.json.bak.1.\n" in said
 
@@ -116,19 +110,18 @@ def test_a_kept_copy_is_as_private(mode: int, project: Path) -> None:
     assert mode == stat.S_IMODE(keep_beside(project, b"{").stat().st_mode)
 
 
-def test_configuration_that_is_no_file(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_configuration_that_is_no_file(project: Path, cli: Cli) -> None:
     """A folder in place of the file is an error because it could not be kept."""
     (project / ".cuggino.json").mkdir()
-    assert 2 == main(["setup", "--yes"])
-    assert "not a regular file" in capsys.readouterr().err
+    assert "not a regular file" in cli.err("setup", "--yes")
     assert [".cuggino.json", ".specs"] == sorted(path.name for path in project.iterdir())
 
 
-def test_missing_specs_are_reported(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_specs_are_reported(project: Path, cli: Cli) -> None:
     """A missing specs folder is the summary's next step, and is not created."""
     assert 0 == main(["setup", "--yes", "--specs-path", "docs"])
     expected = "\n\nNext: write the specifications in the folder docs, which does not exist yet.\n"
-    assert capsys.readouterr().out.endswith(expected)
+    assert cli.printed().out.endswith(expected)
     assert not (project / "docs").exists()
 
 
@@ -164,9 +157,7 @@ NIGHT = {"slots": 3, "budget": 30, "maxDuration": 28800, "waitForQuota": True}
 
 
 @pytest.mark.parametrize("way", ["typed", "options"])
-def test_a_night(
-    way: str, project: Path, type_in: Setup, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_night(way: str, project: Path, type_in: Setup, cli: Cli) -> None:
     """The recipe of a night is written as the README shows it, and says how to begin."""
     if way == "typed":
         keys = ENTER * 3 + answer("true") + answer("y") * 2 + answer("n") + answer("y")
@@ -176,7 +167,7 @@ def test_a_night(
     assert NIGHT | {"commit": True, "gate": "block"} == {
         key: value for key, value in saved(project).items() if key in (*NIGHT, "commit", "gate")
     }
-    printed = capsys.readouterr().out
+    printed = cli.printed().out
     assert "  budget:         30\n" in printed
     assert "cuggino doctor && cuggino watch --serve" in printed
 
@@ -189,19 +180,15 @@ def test_a_night_keeps_what_is_set(project: Path, type_in: Setup) -> None:
     assert (5, 3) == (load_config(project).budget, load_config(project).slots)
 
 
-def test_a_night_needs_a_check(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_night_needs_a_check(project: Path, cli: Cli) -> None:
     """Without a check nothing would count as done; nothing is saved."""
-    assert 2 == main(["setup", "--yes", "--overnight"])
-    assert "--overnight needs a check command" in capsys.readouterr().err
+    assert "--overnight needs a check command" in cli.err("setup", "--yes", "--overnight")
     assert not (project / ".cuggino.json").exists()
 
 
-def test_a_project_above_is_noted(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_project_above_is_noted(project: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     """In a subfolder of a project, setup configures the subfolder and says so."""
     (project / "web").mkdir()
     monkeypatch.chdir(project / "web")
-    assert 0 == main(["setup", "--yes"])
-    assert f"{project} is a project already" in capsys.readouterr().err
+    assert f"{project} is a project already" in cli.err("setup", "--yes", code=0)
     assert (project / "web" / ".cuggino.json").exists()

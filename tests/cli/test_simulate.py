@@ -11,15 +11,15 @@ import pytest
 from cuggino.simulation import STRATEGIES, Summary
 from cuggino_cli.main import main
 from cuggino_cli.screen.simulation import chart_lines
-from tests.runs.test_stats import record
+from tests.cli.cli import Cli
+from tests.runs.test_state_summary import record
 
 IN_MEMORY = [one for one in STRATEGIES if not one.in_clones]
 
 
-def test_table_and_chart(capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_and_chart(cli: Cli) -> None:
     """The command prints seeds, odds, a row for each strategy, and the chart."""
-    assert 0 == main(["simulate", "--seeds", "2", "--covers", "1"])
-    out, err = capsys.readouterr()
+    out, err = cli.both("simulate", "--seeds", "2", "--covers", "1")
     assert "2 runs of each strategy, seeds 1 to 2" in out
     assert "covers 100%" in out
     for strategy in IN_MEMORY:
@@ -28,25 +28,22 @@ def test_table_and_chart(capsys: pytest.CaptureFixture[str]) -> None:
     assert "" == err
 
 
-def test_json_is_the_same_twice(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_the_same_twice(cli: Cli) -> None:
     """The same seeds give the same figures."""
     outs = []
     for _ in range(2):
         assert 0 == main(["simulate", "--seeds", "2", "--seed", "7", "--json"])
-        outs.append(json.loads(capsys.readouterr().out))
+        outs.append(json.loads(cli.printed().out))
     assert outs[0] == outs[1]
     assert [one["name"] for one in outs[0]["strategies"]] == [one.name for one in IN_MEMORY]
     assert outs[0]["seed"] == 7
 
 
-def test_from_journals(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_from_journals(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     """Recorded runs give the odds, with what each rests on; an option overrides them."""
     monkeypatch.chdir(tmp_path)
     record(tmp_path, 1, "approved", planning=1.0, implementing=3.0)
-    assert 0 == main(["simulate", "--seeds", "1", "--from-journals", "--planning", "9"])
-    out = capsys.readouterr().out
+    out = cli("simulate", "--seeds", "1", "--from-journals", "--planning", "9")
     assert "Estimated from 1 recorded run of the coding loop" in out
     assert re.search(r"^implementing +\$3\.00  1 session$", out, re.MULTILINE)
     assert "planning $9.00, implementing $3.00" in out
@@ -62,12 +59,9 @@ def test_from_journals(
         (["--planning", "inf"], "--planning is not a number"),
     ],
 )
-def test_wrong_usage(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_usage(arguments: list[str], message: str, cli: Cli) -> None:
     """A figure that is impossible is one sentence, and exit code 2."""
-    assert 2 == main(["simulate", *arguments])
-    assert message in capsys.readouterr().err
+    assert message in cli.err("simulate", *arguments)
 
 
 def test_chart_places_each_strategy() -> None:

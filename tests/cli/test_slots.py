@@ -13,6 +13,7 @@ from cuggino.errors import WorkspaceLocked
 from cuggino.stages.slots import kept_ref
 from cuggino.storage import Workspace
 from cuggino_cli.main import main
+from tests.cli.cli import Cli
 from tests.git_project import isolate_git
 from tests.stages.slots.conftest import SlottedProject
 
@@ -31,10 +32,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SlottedProject:
     return project
 
 
-def test_list(project: SlottedProject, capsys: pytest.CaptureFixture[str]) -> None:
+def test_list(project: SlottedProject, cli: Cli) -> None:
     """Each slot and each ref is a line, without control characters."""
-    assert main(["slots", "list"]) == 0
-    told = capsys.readouterr().out
+    told = cli("slots", "list")
     home, first, second, ref = told.splitlines()
     assert home.startswith(f"{project.root}.cuggino-slots (")
     assert first.startswith("  slot-1  b.md  ")
@@ -44,54 +44,44 @@ def test_list(project: SlottedProject, capsys: pytest.CaptureFixture[str]) -> No
     assert "\x1b" not in told
 
 
-def test_json(project: SlottedProject, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json(project: SlottedProject, cli: Cli) -> None:
     """The same as JSON, and what was removed."""
-    assert main(["slots", "list", "--json"]) == 0
-    listing = json.loads(capsys.readouterr().out)
+    listing = json.loads(cli("slots", "list", "--json"))
     assert [folder["slot"] for folder in listing["folders"]] == [1, 2]
     assert [folder["unlanded"] for folder in listing["folders"]] == [None, "uncommitted changes"]
     assert [ref["item"] for ref in listing["refs"]] == ["a.md"]
-    assert main(["slots", "clean", "--dry-run", "--json"]) == 0
-    planned = json.loads(capsys.readouterr().out)
+    planned = json.loads(cli("slots", "clean", "--dry-run", "--json"))
     assert (planned["removed"], [one["slot"] for one in planned["folders"]]) == (False, [1])
-    assert main(["slots", "clean", "--json"]) == 0
-    done = json.loads(capsys.readouterr().out)
+    done = json.loads(cli("slots", "clean", "--json"))
     assert done == {**planned, "removed": True}
 
 
-def test_clean(project: SlottedProject, capsys: pytest.CaptureFixture[str]) -> None:
+def test_clean(project: SlottedProject, cli: Cli) -> None:
     """Removed and kept folders are named; nothing is left to remove then."""
     assert main(["slots", "clean", "--dry-run"]) == 0
     assert project.slot(1).root.exists()
-    assert "Would remove slot-1  b.md" in capsys.readouterr().out
-    assert main(["slots", "clean"]) == 0
-    removed, kept, ref = capsys.readouterr().out.splitlines()
+    assert "Would remove slot-1  b.md" in cli.printed().out
+    removed, kept, ref = cli("slots", "clean").splitlines()
     assert removed.startswith("Removed slot-1  b.md")
     assert kept.startswith("Kept slot-2")
     assert ref.startswith(f"Kept {kept_ref('a.md', 1)}")
     assert not project.slot(1).root.exists()
     assert project.slot(2).root.exists()
-    assert main(["slots", "clean"]) == 0
-    assert capsys.readouterr().out.startswith("There is nothing to remove.")
+    assert cli("slots", "clean").startswith("There is nothing to remove.")
 
 
-def test_no_slots(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_slots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     """Without slots the list reports none."""
     monkeypatch.chdir(tmp_path)
-    assert main(["slots", "list"]) == 0
-    assert capsys.readouterr().out == "There are no slots.\n"
+    assert cli("slots", "list") == "There are no slots.\n"
 
 
-def test_while_a_run_works(project: SlottedProject, capsys: pytest.CaptureFixture[str]) -> None:
+def test_while_a_run_works(project: SlottedProject, cli: Cli) -> None:
     """A run that holds the project is shown, and nothing is removed meanwhile."""
     workspace = Workspace(project.root)
     with workspace.lock(command="cuggino watch"):
-        assert main(["slots", "list"]) == 0
-        assert "a run is at work" in capsys.readouterr().out
-        assert main(["slots", "clean"]) == 2
-        assert "in use by process" in capsys.readouterr().err
+        assert "a run is at work" in cli("slots", "list")
+        assert "in use by process" in cli.err("slots", "clean")
     assert project.slot(1).root.exists()
 
 

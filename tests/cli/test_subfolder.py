@@ -10,6 +10,7 @@ import pytest
 
 from cuggino.files import find_project
 from cuggino_cli.main import main
+from tests.cli.cli import Cli
 from tests.cli.rounds import APPROVES, PLANS, implements
 
 GOAL = "add a login page"
@@ -46,7 +47,7 @@ def test_run_in_a_subfolder(
     expected: str,
     working: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     """A run works in the project above; the files that are named are those of the subfolder."""
     deep = working / "src" / "deep"
@@ -54,8 +55,9 @@ def test_run_in_a_subfolder(
     piped = io.TextIOWrapper(io.BytesIO(f"{GOAL} from a pipe".encode()))
     monkeypatch.setattr("sys.stdin", piped)
     monkeypatch.chdir(deep)
-    assert 0 == main(["run", *words, "--agent", "scripted:../../scenario.toml"])
-    assert f"cuggino: in the project {working}" in capsys.readouterr().err
+    assert f"cuggino: in the project {working}" in cli.err(
+        "run", *words, "--agent", "scripted:../../scenario.toml", code=0
+    )
     assert expected == focus_of(working)
     assert [deep / "todo.md"] == list(deep.iterdir())
 
@@ -67,16 +69,13 @@ def test_a_piped_text_names_no_file(working: Path, monkeypatch: pytest.MonkeyPat
     assert "@scenario.toml" == focus_of(working).strip()
 
 
-def test_other_commands(
-    working: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_commands(working: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     """Commands that show, add or check something do so for the project above."""
     monkeypatch.chdir(working / "src")
     assert 0 == main(["backlog", "add", "Login"])
     assert ["001-login.md"] == [path.name for path in (working / ".cuggino/backlog").iterdir()]
-    capsys.readouterr()
-    assert 0 == main(["backlog", "list"])
-    assert "001-login.md" in capsys.readouterr().out
+    cli.printed()
+    assert "001-login.md" in cli("backlog", "list")
     assert 3 == main(["status"])
     assert not (working / "src" / ".cuggino").exists()
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from cuggino.events import PauseAsked, SteerAsked, StopAsked, WaitingEnded
-from cuggino_cli.main import main
+from tests.cli.cli import Cli
 from tests.cli.commanded import Commanded
 from tests.git_project import isolate_git
 from tests.limits import LIMIT
@@ -130,33 +130,29 @@ def test_a_run_is_found_from_anywhere(run: Commanded, tmp_path: Path) -> None:
     assert ["PROJECT", "project", "Nothing"] == [line.split()[0] for line in said.splitlines()]
 
 
-def test_nothing_is_known(project: Path, state: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_known(project: Path, state: Path, cli: Cli) -> None:
     """Without a project there is one sentence on what to do next, and nothing is written."""
-    assert 3 == main(["top", "--once"])
-    assert capsys.readouterr().out.startswith("No project has run here yet. Begin in one: ")
+    assert cli("top", "--once", code=3).startswith("No project has run here yet. Begin in one: ")
     assert not state.exists()
 
 
-def test_a_named_folder(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_named_folder(project: Path, cli: Cli) -> None:
     """A folder can be named that has had no run."""
-    assert 3 == main(["top", "--once", str(project)])
-    assert "no run yet" in capsys.readouterr().out
+    assert "no run yet" in cli("top", "--once", str(project), code=3)
     assert not (project / ".cuggino").exists()
 
 
-def test_a_folder_that_is_missing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_is_missing(project: Path, cli: Cli) -> None:
     """A folder that is none is one sentence and exit code 2."""
-    assert 2 == main(["top", "--once", "shop"])
-    assert capsys.readouterr().err.startswith("cuggino: shop is not a folder")
+    assert cli.err("top", "--once", "shop").startswith("cuggino: shop is not a folder")
 
 
-def test_no_terminal(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_terminal(project: Path, cli: Cli) -> None:
     """Without a terminal it is one sentence and exit code 2."""
-    assert 2 == main(["top"])
     assert [
         "cuggino: `cuggino top` needs a terminal that can move its cursor",
         "  `cuggino top --once` prints the rows and exits",
-    ] == capsys.readouterr().err.splitlines()
+    ] == cli.err("top").splitlines()
 
 
 @pytest.mark.real_agent

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cuggino.config import Config, save_config
-from cuggino_cli.main import main
+from tests.cli.cli import Cli
 from tests.cli.rounds import APPROVES, PLANS, implements
 from tests.git_project import GitProject, isolate_git
 
@@ -34,16 +34,14 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitProject:
 
 
 @pytest.mark.real_agent
-def test_refused_by_a_hook(project: GitProject, capsys: pytest.CaptureFixture[str]) -> None:
+def test_refused_by_a_hook(project: GitProject, cli: Cli) -> None:
     """A run whose commits are refused exits with 1; mended and resumed, it commits and ends."""
     project.hook("pre-commit", "echo 'no: app.py has no tests' >&2; exit 1")
-    assert 1 == main(["run", "--focus", "hello"])
-    assert REFUSED in " ".join(capsys.readouterr().err.split())
+    assert REFUSED in " ".join(cli.err("run", "--focus", "hello", code=1).split())
     assert 1 == project.count()
 
     project.hook("pre-commit", "exit 0")
-    assert 0 == main(["run", "--resume", "--json"])
-    tags = [json.loads(line)["_tag"] for line in capsys.readouterr().out.splitlines()]
+    tags = [json.loads(line)["_tag"] for line in cli("run", "--resume", "--json").splitlines()]
     assert ["CommitPerformed", "LoopApproved"] == tags[-2:]
     assert not {"PlanningStart", "ImplementingStart", "ReviewingStart"} & set(tags)
     assert "Say hello\n" == project.message()
@@ -68,7 +66,7 @@ def test_what_is_known_before(
     reason: str,
     project: GitProject,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     """A run that could not commit, or has nothing to build, starts no agent; doctor reports it."""
     match hinder:
@@ -98,9 +96,7 @@ def test_what_is_known_before(
             access = os.access
             denies = lambda path, mode: Path(path).name != hinder and access(path, mode)  # noqa: E731
             monkeypatch.setattr(os, "access", denies)
-    assert 2 == main(["run", "--focus", "hello"])
-    assert reason in " ".join(capsys.readouterr().err.split())
+    assert reason in " ".join(cli.err("run", "--focus", "hello").split())
     assert not (project.root / ".cuggino").exists()
-    assert 1 == main(["doctor"])
-    told = " ".join("".join(capsys.readouterr()).split())
+    told = " ".join("".join(cli.both("doctor", code=1)).split())
     assert reason.removesuffix(", but commit is on") in told

@@ -11,6 +11,7 @@ from cuggino.config import AGENT_FILE, CONFIG_FILE, PLAN_BUILD_CONFIG_FILE
 from cuggino.storage import STATUS_FILE
 from cuggino.storage.jobs import JOBS_FILE
 from cuggino_cli.main import main
+from tests.cli.cli import Cli
 
 LOOP = ["loop", "--auto"]
 COMMANDS = {
@@ -78,13 +79,12 @@ def write(project: Path, file: str, content: str) -> None:
 @pytest.mark.parametrize("content", CONTENTS)
 @pytest.mark.parametrize(("file", "command"), CASES, ids=lambda value: " ".join(value))
 def test_nothing_is_started(
-    file: str, command: list[str], content: str, looping: Path, capsys: pytest.CaptureFixture[str]
+    file: str, command: list[str], content: str, looping: Path, cli: Cli
 ) -> None:
     """Each command that reads the file ends with the sentence about it, and writes nothing."""
     write(looping, file, content)
     before = sorted(looping.rglob("*"))
-    assert 2 == main(command)
-    (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("cuggino:")]
+    (line,) = [line for line in cli.err(*command).splitlines() if line.startswith("cuggino:")]
     assert Path(file).name in line
     assert line.endswith(CONTENTS[content])
     assert before == sorted(looping.rglob("*"))
@@ -93,22 +93,18 @@ def test_nothing_is_started(
 
 @pytest.mark.parametrize("content", CONTENTS)
 @pytest.mark.parametrize("file", COMMANDS)
-def test_doctor(file: str, content: str, looping: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor(file: str, content: str, looping: Path, cli: Cli) -> None:
     """A diagnosis reports the file as a problem."""
     write(looping, file, content)
-    assert 1 == main(["doctor"])
-    problems = [x for x in capsys.readouterr().out.splitlines() if x.startswith("problem")]
+    problems = [x for x in cli("doctor", code=1).splitlines() if x.startswith("problem")]
     assert any(Path(file).name in x and x.endswith(CONTENTS[content]) for x in problems)
 
 
-def test_the_users_own_file(
-    looping: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_users_own_file(looping: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     """An empty configuration of the user may have required trust, so nothing is started."""
     write(looping, "mine.json", "")
     monkeypatch.setenv("CUGGINO_CONFIG", str(looping / "mine.json"))
-    assert 2 == main(["run", "-f", "x"])
-    assert f"{looping / 'mine.json'}: the file is empty" in capsys.readouterr().err
+    assert f"{looping / 'mine.json'}: the file is empty" in cli.err("run", "-f", "x")
 
 
 @pytest.mark.parametrize("content", ["", "{", '{"maxIterations": 99, "maxIterations": 99}', "{}"])
@@ -127,11 +123,10 @@ def test_a_change_during_a_run(content: str, ready: Path) -> None:
     assert content == (ready / CONFIG_FILE).read_text()
 
 
-def test_setup_keeps_an_unusable_file(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_setup_keeps_an_unusable_file(ready: Path, cli: Cli) -> None:
     """`setup` starts from the defaults and keeps the file; an empty one needs no copy."""
     for content, kept in (("", []), ("{", [".cuggino.json.bak"])):
         write(ready, CONFIG_FILE, content)
-        assert 0 == main(["setup", "--yes"])
-        assert "using the defaults" in capsys.readouterr().err
+        assert "using the defaults" in cli.err("setup", "--yes", code=0)
         assert kept == [path.name for path in ready.glob("*.bak")]
         assert ".specs" == json.loads((ready / CONFIG_FILE).read_text())["specsPath"]

@@ -8,6 +8,7 @@ import pytest
 
 from cuggino_cli.commands import runs
 from cuggino_cli.main import main
+from tests.cli.cli import Cli
 
 
 @pytest.mark.parametrize(
@@ -31,10 +32,9 @@ from cuggino_cli.main import main
         ("run --focus x --max-duration soon", "'--max-duration': "),
     ],
 )
-def test_a_wrong_command_line(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_command_line(words: str, message: str, cli: Cli) -> None:
     """The exit code is 2, and the message names the error or a correction."""
-    assert 2 == main(words.split())
-    told = capsys.readouterr()
+    told = cli.both(*words.split(), code=2)
     assert message in told.err
     assert ("Did you mean" in told.err) == ("Did you mean" in message)
     assert "" == told.out
@@ -45,14 +45,14 @@ def test_a_folder_that_is_gone(
     words: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     """Every command reports that the current folder was removed."""
     monkeypatch.chdir(tmp_path)
     tmp_path.rmdir()
     assert 2 == main(words.split())
     told = "cuggino: the current folder does not exist any more\n  change the folder\n"
-    assert ("", told) == capsys.readouterr()
+    assert ("", told) == cli.printed()
 
 
 def test_an_error_that_looks_like_the_end_of_input(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,10 +81,9 @@ def test_slots_without_a_gate(
     message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     """Slots that cannot work are refused with the reason, before anything is written."""
     monkeypatch.chdir(tmp_path)
-    assert main(["watch", "--agent", "scripted:none.toml", *words.split()]) == 2
-    assert message in capsys.readouterr().err
+    assert message in cli.err("watch", "--agent", "scripted:none.toml", *words.split())
     assert not list(tmp_path.iterdir())

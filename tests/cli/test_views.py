@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cuggino_cli.main import main
+from tests.cli.cli import Cli
 from tests.git_project import GitProject
 from tests.sandbox.arena import needs_bubblewrap
 
@@ -97,7 +98,7 @@ def test_required_without_an_engine(
     project: GitProject,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     """`--sandbox require` does not start where nothing confines a role."""
     from cuggino.sandbox import Boundary, boundary as found
@@ -106,8 +107,9 @@ def test_required_without_an_engine(
     monkeypatch.setattr(found, "_probed", lambda *_: none)
     (project.root / ".cuggino.json").write_text('{"guard": "off"}')
     agent = scenario(tmp_path, _RUN)
-    assert 2 == main(["run", "--sandbox", "require", "--agent", agent, "--focus", "a page"])
-    assert "bubblewrap is not installed" in capsys.readouterr().err
+    assert "bubblewrap is not installed" in cli.err(
+        "run", "--sandbox", "require", "--agent", agent, "--focus", "a page"
+    )
     assert not (project.root / "one.py").exists()
 
 
@@ -196,15 +198,15 @@ def test_a_setup_that_has_failed_is_the_users_own_once_a_run(
     assert "x\n" == marker.read_text()
 
 
-def told(capsys: pytest.CaptureFixture[str], kind: str) -> list[tuple[str, list[str]]]:
+def told(cli: Cli, kind: str) -> list[tuple[str, list[str]]]:
     """Return stage and paths of the events of this kind that were printed."""
-    events = map(json.loads, filter(None, capsys.readouterr().out.splitlines()))
+    events = map(json.loads, filter(None, cli.printed().out.splitlines()))
     return [(event["role"], event["paths"]) for event in events if event["_tag"] == kind]
 
 
 @pytest.mark.real_agent
 def test_what_commands_change_without_a_view_is_put_back(
-    project: GitProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    project: GitProject, tmp_path: Path, cli: Cli
 ) -> None:
     """Checks, later setups and hooks write no specifications without a sandbox, either."""
     evil = "echo evil > .specs/page.md"
@@ -213,7 +215,7 @@ def test_what_commands_change_without_a_view_is_put_back(
     agent = scenario(tmp_path, _HONEST)
     # A hook that adds specifications each time: the work is never committed.
     assert 1 == main(["run", "--no-sandbox", "--json", "--agent", agent, "--focus", "a page"])
-    put_back = told(capsys, "RoleViolated")
+    put_back = told(cli, "RoleViolated")
     assert ("check", [".mcp.json", ".specs/page.md"]) in put_back
     assert ("commit", [".specs/page.md", "HEAD:.specs/page.md"]) in put_back
     assert "# Page\n\nA page.\n" == (project.root / ".specs/page.md").read_text()
@@ -222,15 +224,13 @@ def test_what_commands_change_without_a_view_is_put_back(
 
 
 @pytest.mark.real_agent
-def test_a_new_name_in_a_view_is_put_back(
-    project: GitProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_new_name_in_a_view_is_put_back(project: GitProject, tmp_path: Path, cli: Cli) -> None:
     """No view protects a name that does not exist: what a check or an agent made is taken away."""
     configure(project, checkCommand="echo '{}' > .mcp.json", commit=True)
     install(project, "mkdir -p .gemini; echo x > .gemini/x")
     agent = scenario(tmp_path, _HONEST)
     assert 0 == main(["run", "--json", "--agent", agent, "--focus", "a page"])
-    put_back = told(capsys, "RoleViolated")
+    put_back = told(cli, "RoleViolated")
     assert ("check", [".mcp.json"]) in put_back
     assert ("commit", [".gemini/x"]) in put_back
     assert not (project.root / ".mcp.json").exists()
@@ -247,9 +247,7 @@ run = "touch lopen.loop.done"
 """
 
 
-def test_verification_commands_have_a_view(
-    project: GitProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_verification_commands_have_a_view(project: GitProject, tmp_path: Path, cli: Cli) -> None:
     """Commands that verify a build are confined, as they run built code."""
     outside = tmp_path / "outside"
     configure(project)
@@ -263,4 +261,4 @@ def test_verification_commands_have_a_view(
     assert 0 == main(["loop", "--allow-main", "--json", "--agent", agent])
     assert (project.root / "seen").exists()
     assert not outside.exists()
-    assert [("verify", [".mcp.json"])] == told(capsys, "RoleViolated")
+    assert [("verify", [".mcp.json"])] == told(cli, "RoleViolated")

@@ -11,6 +11,7 @@ import pytest
 from cuggino._version import __version__
 from cuggino_cli import main
 from cuggino_cli.commands import COMMANDS
+from tests.cli.cli import Cli
 from tests.limits import LIMIT
 
 _ON_WINDOWS = """
@@ -66,10 +67,10 @@ def test_the_help(option: str) -> None:
     assert set(COMMANDS) <= set(re.findall(r"(?:\n  |, )(\w+)", out))
 
 
-def test_elsewhere(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_elsewhere(monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     """On other systems the command runs, and the process ends with its exit code."""
     monkeypatch.setattr(sys, "argv", ["cuggino", "help", "exit-codes"])
     with pytest.raises(SystemExit) as ended:
         main.entry()
     assert 0 == ended.value.code
-    assert "interrupted by SIGTERM" in capsys.readouterr().out
+    assert "interrupted by SIGTERM" in cli.printed().out

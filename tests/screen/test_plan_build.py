@@ -1,4 +1,4 @@
-"""A run of the plan/build loop on a screen: streamed text, lines, and the final state."""
+"""The plan/build loop on a screen: its blocks, streamed text and lines."""
 
 from __future__ import annotations
 
@@ -10,8 +10,18 @@ import pytest
 from hypothesis import given, strategies as st
 
 from cuggino import events as ev
+from cuggino.events import (
+    DeliverOutcome,
+    Event,
+    PlanBuildEnded,
+    PlanBuildExit,
+    PlanBuildSessionEnded,
+)
+from cuggino.runs.words import Words, words
 from cuggino_cli.screen.fragments import Verbosity
 from cuggino_cli.screen.printers import LoopPrinter
+from cuggino_cli.screen.terminal import choose_color
+from tests.vectors import not_followed, rows
 
 from .live_lines import Bench
 from .screen import Screen
@@ -231,3 +241,141 @@ def test_colors() -> None:
     bench = bench_of(color=True)
     text = bench.say(BUILD, chunk("words"), OVER)
     assert "\x1b[1m------------\nMode: BUILD\n------------\x1b[0m\nwords\n" == text
+
+
+def lines(event: Event) -> tuple[Words, ...]:
+    """Return the sentences of the event."""
+    spoken = words(event)
+    return spoken.lines if spoken is not None else ()
+
+
+@pytest.mark.parametrize(
+    ("reason", "error", "expected"),
+    [
+        ("complete", "", ("success", "Loop complete! All jobs finished.")),
+        ("planned", "", ("success", "Planning complete.")),
+        ("blocked", "", ("error", "Loop stopped: every open job is blocked")),
+        ("blocked", "J1, J2", ("error", "Loop stopped: J1, J2")),
+        ("max_iterations", "", ("caution", "Loop stopped: max iterations reached")),
+        ("quota_exceeded", "x", ("error", "Loop stopped: usage limit reached: x")),
+        ("budget_exceeded", "x", ("error", "Loop stopped: budget exceeded: x")),
+        ("max_retries_exceeded", "x", ("error", "Loop stopped: too many errors in a row: x")),
+        ("stalled", "x", ("error", "Loop stopped: no progress: x")),
+        ("interrupted", "", ("warning", "Loop cancelled by user.")),
+        ("failed", "x", ("error", "Loop stopped: x")),
+        ("failed", "", ("error", "Loop stopped: Unknown error")),
+    ],
+)
+def test_ends(reason: PlanBuildExit, error: str, expected: tuple[str, str]) -> None:
+    """Each end has its own text with the reason."""
+    end, _ = lines(PlanBuildEnded(reason=reason, error=error, iterations=1))
+    assert expected == (end.tone, end.text)
+
+
+@pytest.mark.parametrize(("iterations", "expected"), [(0, True), (1, False)])
+def test_existing_done_file_explains_how_to_restart(iterations: int, expected: bool) -> None:
+    """A loop that ended before its first session prints why and how to start over."""
+    event = PlanBuildEnded(reason="complete", iterations=iterations)
+    texts = [line.text for line in lines(event)]
+    assert expected == ("lopen.loop.done exists; nothing to do (use --fresh to remove it)" in texts)
+    assert "Loop complete! All jobs finished." in texts
+
+
+@pytest.mark.parametrize(("still_open", "blocked"), [(1, 0), (0, 1)])
+def test_an_end_while_jobs_are_open(still_open: int, blocked: int) -> None:
+    """A loop that its done file has ended does not say that all jobs are finished."""
+    end = PlanBuildEnded(reason="complete", iterations=1, open=still_open, blocked=blocked)
+    first = lines(end)[0]
+    expected = ("caution", "Loop ended by lopen.loop.done: not all jobs are done")
+    assert expected == (first.tone, first.text)
+
+
+def test_summary_counts_blocked_jobs_as_open() -> None:
+    """Blocked jobs count as open."""
+    event = PlanBuildEnded(
+        reason="blocked", iterations=4, open=1, blocked=2, done=3, cost_usd=1.25, duration=3725
+    )
+    expected = "Overall: 4 iteration(s). Jobs: 3 open (2 blocked), 3 done. "
+    assert f"{expected}cost=$1.2500, duration=1h 2m 5s" == lines(event)[-1].text
+    estimate = event.model_copy(update={"cost_estimated": True})
+    assert f"{expected}cost=~$1.2500, duration=1h 2m 5s" == lines(estimate)[-1].text
+
+
+@pytest.mark.parametrize(
+    ("outcome", "fields", "expected"),
+    [
+        ("completed", {"cost_usd": 0.5}, ["Session: cost=$0.5000, duration=12s"]),
+        (
+            "completed",
+            {"cost_usd": 0.5, "cost_estimated": True},
+            ["Session: cost=~$0.5000, duration=12s"],
+        ),
+        ("completed", {}, ["Session: duration=12s"]),
+        ("max_turns", {}, ["Session ended: turn limit reached", "Session: duration=12s"]),
+        ("budget", {"message": "all spent"}, ["Session ended: all spent", "Session: duration=12s"]),
+        ("error", {"message": "lost"}, []),
+        ("interrupted", {}, []),
+    ],
+)
+def test_sessions(outcome: DeliverOutcome, fields: dict[str, Any], expected: list[str]) -> None:
+    """A session prints its duration and cost; a later line reports failures."""
+    event = PlanBuildSessionEnded(
+        iteration=1, phase="build", outcome=outcome, duration=12, **fields
+    )
+    assert expected == [line.text for line in lines(event)]
+
+
+ROWS = {row["id"]: row for row in rows("lopen_output")}
+
+
+class Stream(io.StringIO):
+    """A stream that is optionally a terminal."""
+
+    def __init__(self, *, tty: bool) -> None:
+        super().__init__()
+        self._tty = tty
+
+    def isatty(self) -> bool:
+        return self._tty
+
+
+def text(event: ev.Event) -> str:
+    """Return the sentence of the event."""
+    spoken = words(event)
+    assert spoken is not None
+    return spoken.text
+
+
+def answer(call: dict[str, Any]) -> object:
+    """Return the result of a case's call, or None if it is not implemented."""
+    match call["fn"]:
+        case "phase_header":
+            return text(ev.PlanBuildPhaseStarted(iteration=1, phase=call["phase"].lower())) + "\n"
+        case "iteration_complete":
+            return text(ev.PlanBuildIterationEnded(iteration=call["n"])) + "\n"
+        case "use_color":
+            return choose_color("auto", Stream(tty=call["tty"]), call["env"])
+        case _:
+            return None
+
+
+@pytest.mark.parametrize("case", ROWS)
+def test_recorded_output(case: str) -> None:
+    """Each case gives its recorded result or is listed with a reason."""
+    row = ROWS[case]
+    followed = case not in not_followed("lopen_output")
+    assert followed == (row["expected"] == answer(row["call"]))
+
+
+def test_job_counts() -> None:
+    """Open and done jobs are counted, and blocked ones if there are any."""
+    assert "Jobs: 2 open, 0 done" == text(ev.JobsCounted(open=2, done=0))
+    counted = ev.JobsCounted(open=1, blocked=1, done=3)
+    assert "Jobs: 2 open (1 blocked), 3 done" == text(counted)
+
+
+def test_build_verification_lines() -> None:
+    """Success is one line; a failure adds one for each issue, with continuation lines below."""
+    assert "Build verified" == text(ev.BuildVerified(passed=True, issues=("never shown",)))
+    expected = "Build verification failed\n  - one\n  - two\n    lines"
+    assert expected == text(ev.BuildVerified(passed=False, issues=("one", "two\nlines\n")))
