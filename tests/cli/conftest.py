@@ -48,11 +48,17 @@ def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty project as the working directory."""
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder as the working directory."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / ".specs").mkdir()
     return tmp_path
+
+
+@pytest.fixture
+def project(here: Path) -> Path:
+    """An empty project as the working directory."""
+    (here / ".specs").mkdir()
+    return here
 
 
 @pytest.fixture

@@ -56,24 +56,16 @@ def test_it_is_approved_after_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyP
         (["run", "x", "--approve-within", "soon"], "'soon' is not a duration"),
     ],
 )
-def test_bad_input(
-    words: list[str],
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    cli: Cli,
-) -> None:
+def test_bad_input(words: list[str], message: str, here: Path, cli: Cli) -> None:
     """What cannot be done is said in one sentence, with exit code 2."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / ".cuggino.json").write_text("{}")
+    (here / ".cuggino.json").write_text("{}")
     assert message in cli.err(*words)
 
 
-def test_several_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
+def test_several_wait(here: Path, cli: Cli) -> None:
     """Of several approvals one is named by its number, its item, or what it is about."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / ".cuggino.json").write_text("{}")
-    workspace = Workspace(tmp_path)
+    (here / ".cuggino.json").write_text("{}")
+    workspace = Workspace(here)
     workspace.open()
     for kind, about in (("plan", "001.md"), ("plan", "002.md"), ("landing", "003.md")):
         name = Workspace.new_approval()

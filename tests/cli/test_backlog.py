@@ -1,4 +1,4 @@
-"""`cuggino backlog` on a real folder."""
+"""`cuggino backlog`, `issues` and `slots` on real folders."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from cuggino import events as ev
+from cuggino import Runtime, events as ev, run
+from cuggino.config import Config, save_config
+from cuggino.errors import WorkspaceLocked
+from cuggino.stages.slots import kept_ref
 from cuggino.storage import Backlog, Workspace
 from cuggino.storage.journal import Journal
 from cuggino_cli.main import main
 from tests.cli.cli import Cli
+from tests.git_project import isolate_git
+from tests.stages.slots.conftest import SlottedProject
 
 ID = "0193b2c1-0000-7000-8000-000000000000"
 
@@ -67,11 +72,7 @@ def test_add_from_standard_input(
     ],
 )
 def test_add_refuses(
-    project: Path,
-    cli: Cli,
-    monkeypatch: pytest.MonkeyPatch,
-    args: list[str],
-    words: str,
+    project: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, args: list[str], words: str
 ) -> None:
     """A usage error is reported, exits with 2 and adds nothing."""
     (project / "blank.md").write_text("\n")
@@ -269,3 +270,181 @@ def test_import_of_nonsense(project: Path, cli: Cli) -> None:
 def test_import_without_a_source(project: Path, cli: Cli) -> None:
     """It fails, as no source is configured."""
     assert "no source is configured" in cli.err("backlog", "import")
+
+
+@pytest.fixture
+def workspace(project: Path) -> Workspace:
+    """Return a workspace with a spec issue and two findings."""
+    made = Workspace(project)
+    made.write_spec_issue("# Two ways\n\nto log in")
+    made.write_tbd_item("\x1b[2JNo test\n")
+    made.write_tbd_item("third")
+    return made
+
+
+def names(workspace: Workspace) -> list[str]:
+    """Return the names of the issues, in order."""
+    return [issue.name for issue in workspace.issues()]
+
+
+def test_list_of_issues(workspace: Workspace, cli: Cli) -> None:
+    """Each issue has a number, kind, name and title, with control characters escaped."""
+    assert 0 == main(["issues", "list"])
+    issue, finding, third = names(workspace)
+    assert [
+        f"1  spec-issue  {issue}  Two ways",
+        f"2  tbd         {finding}  ␛[2JNo test",
+        f"3  tbd         {third}  third",
+    ] == cli.printed().out.splitlines()
+
+
+@pytest.mark.usefixtures("project")
+def test_no_issues(cli: Cli) -> None:
+    """Without issues the list is empty."""
+    assert "There are no open issues.\n" == cli("issues", "list")
+
+
+def test_show(workspace: Workspace, cli: Cli) -> None:
+    """An issue is shown by number, name or prefix."""
+    issue, finding, _ = names(workspace)
+    for name in ("1", issue, issue[:-3], f".cuggino/spec-issues/{issue}"):
+        assert "# Two ways\n\nto log in\n" == cli("issues", "show", name)
+    assert "␛[2JNo test\n" == cli("issues", "show", finding)
+
+
+def test_resolve(workspace: Workspace, cli: Cli) -> None:
+    """A resolved issue moves to the archive."""
+    issue, *others = names(workspace)
+    assert 0 == main(["issues", "resolve", "1"])
+    (archived,) = workspace.archive.iterdir()
+    assert archived.name.endswith(f"-resolved-{issue}")
+    expected = f"Resolved: Two ways\nMoved to .cuggino/archive/{archived.name}\n"
+    assert expected == cli.printed().out
+    assert others == names(workspace)
+    assert "" == workspace.read_memory()
+
+
+def test_answer(workspace: Workspace, project: Path, cli: Cli) -> None:
+    """Question and answer go into the specifications, and the issue is settled."""
+    issue, *others = names(workspace)
+    assert 0 == main(["issues", "answer", "1", "Both, by mail first"])
+    (archived,) = workspace.archive.iterdir()
+    assert archived.name.endswith(f"-resolved-{issue}")
+    assert "The answer is in .specs/decisions.md\n" in cli.printed().out
+    written = (project / ".specs" / "decisions.md").read_text()
+    assert written.startswith("# Decisions\n")
+    assert written.endswith(": Two ways\n\n> # Two ways\n>\n> to log in\n\nBoth, by mail first\n")
+    assert others == names(workspace)
+
+
+def test_dismiss(workspace: Workspace, cli: Cli) -> None:
+    """A dismissed finding is removed, and the memory records the reason with today's date."""
+    before = datetime.now().astimezone()
+    assert 0 == main(["issues", "dismiss", "3", "--reason", "tested by hand"])
+    after = datetime.now().astimezone()
+    assert "Dismissed: third\n" in cli.printed().out
+    assert 2 == len(names(workspace))
+    memory = workspace.read_memory()
+    assert any(f"## {day:%Y-%m-%d}: third\n" in memory for day in (before, after))
+    assert "Dismissed: tested by hand\n\n> third\n" in memory
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["show", "4"], "There is no issue '4'."),
+        (["resolve", "x"], "There is no issue 'x'."),
+        (["resolve", "0"], "'0' may be any of "),
+        (["answer", "1"], "Missing argument 'TEXT'."),
+        (["answer", "1", " "], "The answer is empty."),
+        (["dismiss", "1"], "Missing option '--reason'."),
+        (["dismiss", "1", "--reason", " "], "The reason is empty."),
+    ],
+)
+def test_usage_errors(workspace: Workspace, cli: Cli, args: list[str], words: str) -> None:
+    """A usage error is reported, exits with 2 and changes nothing."""
+    assert f"Error: {words}" in cli.err("issues", *args)
+    assert 3 == len(names(workspace))
+
+
+@pytest.fixture
+def slotted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SlottedProject:
+    """A project with a used slot, one with uncommitted work, and kept work."""
+    isolate_git(monkeypatch, tmp_path / "home")
+    slotted = SlottedProject(tmp_path / "shop")
+    slotted.prepare(slotted.slot(1), "a.md")
+    (slotted.slot(1).folder / "new.py").write_text("new\n")
+    slotted.prepare(slotted.slot(1), "b.md")
+    slotted.prepare(slotted.slot(2), "c\n\x1b[31m.md")
+    (slotted.slot(2).folder / "new.py").write_text("new\n")
+    monkeypatch.chdir(slotted.root)
+    return slotted
+
+
+def test_list_of_slots(slotted: SlottedProject, cli: Cli) -> None:
+    """Each slot and each ref is a line, without control characters."""
+    told = cli("slots", "list")
+    home, first, second, ref = told.splitlines()
+    assert home.startswith(f"{slotted.root}.cuggino-slots (")
+    assert first.startswith("  slot-1  b.md  ")
+    assert first.endswith("all work is safe")
+    assert second.endswith("uncommitted changes")
+    assert ref.startswith(kept_ref("a.md", 1))
+    assert "\x1b" not in told
+
+
+def test_slots_as_json(slotted: SlottedProject, cli: Cli) -> None:
+    """The same as JSON, and what was removed."""
+    listing = json.loads(cli("slots", "list", "--json"))
+    assert [folder["slot"] for folder in listing["folders"]] == [1, 2]
+    assert [folder["unlanded"] for folder in listing["folders"]] == [None, "uncommitted changes"]
+    assert [ref["item"] for ref in listing["refs"]] == ["a.md"]
+    planned = json.loads(cli("slots", "clean", "--dry-run", "--json"))
+    assert (planned["removed"], [one["slot"] for one in planned["folders"]]) == (False, [1])
+    done = json.loads(cli("slots", "clean", "--json"))
+    assert done == {**planned, "removed": True}
+
+
+def test_clean_slots(slotted: SlottedProject, cli: Cli) -> None:
+    """Removed and kept folders are named; nothing is left to remove then."""
+    assert main(["slots", "clean", "--dry-run"]) == 0
+    assert slotted.slot(1).root.exists()
+    assert "Would remove slot-1  b.md" in cli.printed().out
+    removed, kept, ref = cli("slots", "clean").splitlines()
+    assert removed.startswith("Removed slot-1  b.md")
+    assert kept.startswith("Kept slot-2")
+    assert ref.startswith(f"Kept {kept_ref('a.md', 1)}")
+    assert not slotted.slot(1).root.exists()
+    assert slotted.slot(2).root.exists()
+    assert cli("slots", "clean").startswith("There is nothing to remove.")
+
+
+def test_no_slots(here: Path, cli: Cli) -> None:
+    """Without slots the list reports none."""
+    assert cli("slots", "list") == "There are no slots.\n"
+
+
+def test_while_a_run_works(slotted: SlottedProject, cli: Cli) -> None:
+    """A run that holds the project is shown, and nothing is removed meanwhile."""
+    workspace = Workspace(slotted.root)
+    with workspace.lock(command="cuggino watch"):
+        assert "a run is at work" in cli("slots", "list")
+        assert "in use by process" in cli.err("slots", "clean")
+    assert slotted.slot(1).root.exists()
+
+
+def test_from_the_library(slotted: SlottedProject) -> None:
+    """`Runtime.slots` and `Runtime.clean_slots` follow the configuration."""
+    runtime = Runtime.live(cwd=slotted.root, agent="claude")
+    listing = run(runtime.slots())
+    assert listing is not None
+    assert [folder.number for folder in listing.folders] == [1, 2]
+    with Workspace(slotted.root).lock(command="test"), pytest.raises(WorkspaceLocked):
+        run(runtime.clean_slots())
+    cleaned = run(runtime.clean_slots(dry_run=True))
+    assert cleaned is not None
+    assert [folder.number for folder in cleaned.folders] == [1]
+    save_config(slotted.root, Config(slot_folder="../elsewhere"))
+    elsewhere = run(Runtime.live(cwd=slotted.root, agent="claude").slots())
+    assert elsewhere is not None
+    assert elsewhere.folders == ()

@@ -1,12 +1,15 @@
-"""`cuggino help`: commands, pages, JSON Schemas."""
+"""`cuggino help`, the help of each command, and shell completion."""
 
 from __future__ import annotations
 
 import importlib
 import json
 import re
+import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
@@ -14,11 +17,14 @@ import cuggino
 from cuggino.config import Config
 from cuggino.events import CommitPerformed, Event, LlmMarkerEvent, dump_event
 from cuggino.events.wire import event_types
-from cuggino_cli import help
+from cuggino_cli import help, main as main_module
 from cuggino_cli.commands import COMMANDS, GROUPS, module_of
 from cuggino_cli.help import TOPICS, schemas
 from cuggino_cli.help.lookup import explanations
+from cuggino_cli.help.rendering import headings, rendered, section
+from cuggino_cli.main import cli as group
 from tests.cli.cli import Cli
+from tests.command_lines import parse_line
 from tests.documents.exit_codes import exit_codes
 from tests.screen.samples import all_event_types, own_fields, sample
 from tests.vectors import each
@@ -219,3 +225,177 @@ def test_wrong_names(words: list[str], message: str, cli: Cli) -> None:
     out, err = cli.both("help", *words, code=2)
     assert "" == out
     assert f"Error: {message}" in err
+
+
+LOOPS = ("run", "watch", "deliver", "loop")
+
+
+def all_commands() -> Iterator[tuple[str, ...]]:
+    """Return the names of each command and subcommand."""
+    for name in COMMANDS:
+        yield (name,)
+        found = group.get_command(click.Context(group), name)
+        if isinstance(found, click.Group):
+            yield from ((name, inner) for inner in found.commands)
+
+
+ALL = sorted(all_commands())
+
+
+def help_of(names: tuple[str, ...], cli: Cli) -> str:
+    return cli(*names, "--help")
+
+
+def examples(text: str) -> list[str]:
+    """Return the command lines listed under `Examples:`."""
+    _, found, below = text.partition("  Examples:\n")
+    assert found
+    return re.findall(r"^ {4}(\S.*)$", below.split("\n\n")[0], re.MULTILINE)
+
+
+@pytest.mark.parametrize("names", ALL, ids=" ".join)
+def test_examples_are_understood(
+    names: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    """Every help page has an example of its command, and all examples parse."""
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    found = [parse_line(line) for line in examples(help_of(names, cli))]
+    aliased = [["plan" if name == "pm" else name for name in line] for line in found]
+    assert any(list(names) == line[: len(names)] for line in aliased)
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops_list_exit_codes(name: str, cli: Cli) -> None:
+    """The help of a loop ends with one paragraph of exit codes."""
+    _, _, below = help_of((name,), cli).partition("  Exit codes: ")
+    codes = {int(code) for code in re.findall(r"\b(\d+)\s+[a-z]", below)}
+    assert {1, 2, 13, 130, 143} <= codes <= {code for code, _ in exit_codes()}
+
+
+@pytest.mark.parametrize("name", [name for name in LOOPS if name != "watch"])
+def test_loops_list_resumable_exit_codes(name: str, cli: Cli) -> None:
+    """The resumable exit codes match `cuggino help exit-codes`."""
+    said = re.search(r"After ([\d,\s]+) and\s+(\d+)\s+the\s+run", help_of((name,), cli))
+    assert said
+    expected = [code for code, about in exit_codes() if "resume" in about]
+    assert expected == [int(code) for code in re.findall(r"\d+", " ".join(said.groups()))]
+
+
+def test_the_main_module_lists_exit_codes() -> None:
+    """The docstring of the entry point has every exit code."""
+    codes = re.findall(r"\b(\d+) [a-z]", (main_module.__doc__ or "").partition("Exit codes:")[2])
+    assert [code for code, _ in exit_codes()] == [int(code) for code in codes]
+
+
+@pytest.mark.parametrize("names", ALL, ids=" ".join)
+def test_references_exist(names: tuple[str, ...], cli: Cli) -> None:
+    """Every reference is a command or a topic of `cuggino help`."""
+    _, _, below = help_of(names, cli).partition("  See also: ")
+    listed = below.split("\n")[0].removesuffix(".")
+    for name in filter(None, listed.split(", ")):
+        *_, last = name.split()
+        assert last in (TOPICS if name.startswith("cuggino help ") else COMMANDS)
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_options_are_in_sections(name: str, cli: Cli) -> None:
+    """Each option of a loop is shown once, shared ones in sections; of seldom ones the name."""
+    found = help_of((name,), cli)
+    command = group.get_command(click.Context(group), name)
+    assert command is not None
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            shown = rf"(?:^  (?:-\w, )?|, |^  ){parameter.opts[-1]}(?![\w-])"
+            assert 1 == len(re.findall(shown, found.partition("  Examples:")[0], re.MULTILINE))
+    sections = re.findall(r"^([A-Z][\w ]+\w)(?: \(.*\))?:$", found, re.MULTILINE)
+    assert ["Options", "Limits", "Output", "Seldom needed"] == [
+        title for title in sections if title != "Commands"
+    ]
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+@pytest.mark.parametrize("names", ALL, ids=" ".join)
+def test_width_of_commands(
+    names: tuple[str, ...], columns: int, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    """Only command lines of examples exceed 80 columns."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    found = help_of(names, cli)
+    lines = set(found.splitlines()) - {f"    {line}" for line in examples(found)}
+    assert all(len(line) <= 80 for line in lines)
+
+
+TABLE = """\
+| key | type | meaning |
+|---|---|---|
+| `agent` | text \\| none | The agent that does the work, by its name. |
+"""
+
+
+@pytest.mark.parametrize(
+    ("markdown", "columns", "expected"),
+    [
+        (
+            "# Title\n\n## `part` one\n\n### small",
+            40,
+            "Title\n=====\n\npart one\n--------\n\nsmall",
+        ),
+        ("one two\nthree four five six", 20, "one two three four\nfive six"),
+        (
+            "- one two three four five\n  six\n- seven",
+            22,
+            "- one two three four\n  five six\n- seven",
+        ),
+        ("1. one\n2. two", 40, "1. one\n2. two"),
+        ("**bold** and *slanted* but `**code**`", 60, "bold and slanted but `**code**`"),
+        (
+            "a [page](loops.md#x) and [a file](../x.py)",
+            60,
+            "a page (`cuggino help loops`) and a file",
+        ),
+        ("[RxPY](https://rxpy.org)", 60, "RxPY (https://rxpy.org)"),
+        ("```sh\nls   -l\n\ncd\n```", 20, "    ls   -l\n\n    cd"),
+        ("<!-- hidden\nlines -->\n\nseen", 20, "seen"),
+        ("![picture](x.svg)", 20, ""),
+    ],
+)
+def test_rendered(markdown: str, columns: int, expected: str) -> None:
+    assert expected == "\n".join(rendered(markdown, columns))
+
+
+def test_a_table_that_fits() -> None:
+    """Cells are aligned, and the last one wraps below itself."""
+    expected = """\
+        key      type         meaning
+        `agent`  text | none  The agent that does the work, by
+                              its name."""
+    assert textwrap.dedent(expected) == "\n".join(rendered(TABLE, 55))
+
+
+def test_a_table_of_figures_that_fits() -> None:
+    """A last column that is narrow needs no more room than it has."""
+    table = "| tool | runs | lost |\n|---|---|---|\n| loop | 3 | 0 |"
+    assert ["tool  runs  lost", "loop  3     0"] == list(rendered(table, 16))
+    assert "tool  runs  lost" not in rendered(table, 15)
+
+
+def test_a_table_that_does_not_fit() -> None:
+    """Each row becomes a block."""
+    block = [
+        "  `agent`",
+        "      type: text | none",
+        "      The agent that does the",
+        "      work, by its name.",
+    ]
+    assert block == list(rendered(TABLE, 30))
+
+
+def test_sections() -> None:
+    """A section includes its subsections and ends at the next heading of its level."""
+    page = "# T\n\n## A\n\na\n\n### B\n\nb\n\n## C\n\nc\n"
+    assert ["A", "B", "C"] == headings(page)
+    assert "## A\n\na\n\n### B\n\nb\n" == section(page, "a")
+    assert "## C\n\nc\n" == section(page, "C")
+    assert section(page, "D") is None

@@ -82,12 +82,7 @@ def test_failing_service(project: Path, server: Server, cli: Cli) -> None:
     ],
     ids=lambda command: command[0],
 )
-def test_other_loops(
-    command: list[str],
-    project: Path,
-    server: Server,
-    cli: Cli,
-) -> None:
+def test_other_loops(command: list[str], project: Path, server: Server, cli: Cli) -> None:
     """Every loop sends its end, and shows a failure."""
     (project / "SPEC.md").write_text("# Login\n")
     main(["loop", "init"])

@@ -1,20 +1,28 @@
-"""`--record` and `--speed`: every loop records its agents and replays them without pauses."""
+"""`--record` and `--speed`, and the demo that is interrupted."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from cuggino.simulation import STRATEGIES, Summary
 from cuggino.testing import Marbles
 from cuggino_cli.commands.demo import _DEMO, _FOCUS, make_project
 from cuggino_cli.main import main
+from cuggino_cli.screen.simulation import chart_lines
 from tests.agents.cassettes.recorded import HELLO, kinds, lines, recorded
 from tests.cli import deliveries, loops
 from tests.cli.cli import Cli
 from tests.git_project import isolate_git
+from tests.limits import LIMIT
+from tests.runs.test_state_summary import record
 
 
 def said(cli: Cli) -> list[str]:
@@ -153,3 +161,95 @@ def test_invalid_speed(speed: str, ready: Path, cli: Cli) -> None:
     assert f"{speed!r} is no speed such as 1, 2.5 or max." in cli.err(
         "run", "--focus", "x", "--agent", "replay:c", "--speed", speed
     )
+
+
+@pytest.mark.real_agent  # its agents take ten seconds
+def test_resumed_as_it_says(tmp_path: Path) -> None:
+    """The summary of an interrupted demo names a command that goes on in the demo's folder."""
+    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    folder = tmp_path / "the demo"
+    demo = subprocess.Popen(
+        ["cuggino", "demo", "--directory", str(folder)],
+        cwd=tmp_path,
+        env=env,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with demo:
+        assert demo.stdout is not None
+        while "[Implementing] Starting" not in demo.stdout.readline():
+            assert demo.poll() is None
+        demo.send_signal(signal.SIGINT)
+        told = demo.stdout.read()
+        assert 130 == demo.wait(timeout=LIMIT)
+    hint = re.search(r"`(cd .* && cuggino run --resume)` continues", told)
+    assert hint is not None, told
+    again = subprocess.run(
+        ["sh", "-c", hint[1]], cwd=tmp_path, env=env, capture_output=True, timeout=LIMIT
+    )
+    assert (0, b"") == (again.returncode, again.stderr)
+    log = ["git", "-C", str(folder), "log", "--format=%s"]
+    assert 4 == len(subprocess.check_output(log, text=True).splitlines())
+
+
+IN_MEMORY = [one for one in STRATEGIES if not one.in_clones]
+
+
+def test_table_and_chart(cli: Cli) -> None:
+    """The command prints seeds, odds, a row for each strategy, and the chart."""
+    out, err = cli.both("simulate", "--seeds", "2", "--covers", "1")
+    assert "2 runs of each strategy, seeds 1 to 2" in out
+    assert "covers 100%" in out
+    for strategy in IN_MEMORY:
+        assert f"  {strategy.name} " in out
+    assert '"done" is true' in out
+    assert "" == err
+
+
+def test_json_is_the_same_twice(cli: Cli) -> None:
+    """The same seeds give the same figures."""
+    outs = []
+    for _ in range(2):
+        assert 0 == main(["simulate", "--seeds", "2", "--seed", "7", "--json"])
+        outs.append(json.loads(cli.printed().out))
+    assert outs[0] == outs[1]
+    assert [one["name"] for one in outs[0]["strategies"]] == [one.name for one in IN_MEMORY]
+    assert outs[0]["seed"] == 7
+
+
+def test_from_journals(here: Path, cli: Cli) -> None:
+    """Recorded runs give the odds, with what each rests on; an option overrides them."""
+    record(here, 1, "approved", planning=1.0, implementing=3.0)
+    out = cli("simulate", "--seeds", "1", "--from-journals", "--planning", "9")
+    assert "Estimated from 1 recorded run of the coding loop" in out
+    assert re.search(r"^implementing +\$3\.00  1 session$", out, re.MULTILINE)
+    assert "planning $9.00, implementing $3.00" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--right", "1.5"], "is not in the range"),
+        (["--planning", "-1"], "is not in the range"),
+        (["--seeds", "0"], "is not in the range"),
+        (["--approves-wrong", "nan"], "--approves-wrong is not a number"),
+        (["--planning", "inf"], "--planning is not a number"),
+    ],
+)
+def test_wrong_usage(arguments: list[str], message: str, cli: Cli) -> None:
+    """A figure that is impossible is one sentence, and exit code 2."""
+    assert message in cli.err("simulate", *arguments)
+
+
+def test_chart_places_each_strategy() -> None:
+    """A strategy stands at its cost and its calibration; one that is never done is left out."""
+    found = {
+        "cheap": Summary(trials=10, done=10, true=5, missed=0, cost_usd=1.0, sessions=1.0),
+        "never": Summary(trials=10, done=0, true=0, missed=3, cost_usd=1.5, sessions=1.0),
+        "dear": Summary(trials=10, done=10, true=10, missed=0, cost_usd=2.0, sessions=1.0),
+    }
+    lines = chart_lines(found)
+    assert lines[1] == " 100 % |" + " " * 59 + "c"
+    assert lines[6] == "  50 % |" + " " * 30 + "a"
+    assert "b" not in "".join(lines[1:12])
+    assert lines[-1].endswith("$2.00 a run")

@@ -162,12 +162,7 @@ def test_setup_is_not_asked_about(ready: Path, cli: Cli) -> None:
     ],
 )
 def test_doctor_reports_what_is_not_accepted(
-    own_rule: str,
-    status: str,
-    ending: str,
-    ready: Path,
-    user: Path,
-    cli: Cli,
+    own_rule: str, status: str, ending: str, ready: Path, user: Path, cli: Cli
 ) -> None:
     """`doctor` reports what a run would ask about, and that nothing is left to ask."""
     configure(ready, agent="scripted:scenario.toml", checkCommand="make test")
@@ -218,10 +213,7 @@ def test_wrong_usage(ready: Path, args: str) -> None:
 
 
 def test_agents_and_commands_cannot_accept(
-    ready: Path,
-    answers: list[bool],
-    monkeypatch: pytest.MonkeyPatch,
-    cli: Cli,
+    ready: Path, answers: list[bool], monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
     """An agent can look and revoke, but accepts nothing: neither by an answer nor in `setup`."""
     configure(ready, agent="claude", checkCommand="make evil")

@@ -193,13 +193,12 @@ def test_as_json(destroyed: Destroyed, cli: Cli) -> None:
     assert 1 == len({one["run_id"] for one in listed})
 
 
-def test_without_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
+def test_without_git(here: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     """Without a repository there are no snapshots, and nothing to undo."""
-    isolate_git(monkeypatch, tmp_path / "home")
-    monkeypatch.chdir(tmp_path)
+    isolate_git(monkeypatch, here / "home")
     assert "There are no snapshots.\n" == cli("snapshots")
     assert "there are no snapshots" in cli.err("undo")
-    assert not (tmp_path / ".cuggino").exists()
+    assert not (here / ".cuggino").exists()
 
 
 def test_from_python(destroyed: Destroyed) -> None:

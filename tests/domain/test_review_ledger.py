@@ -332,11 +332,7 @@ class TestJudgment:
         ],
     )
     def test_of_a_second_review(
-        self,
-        review: str,
-        changed: list[str] | None,
-        blocking: list[str],
-        improvements: list[str],
+        self, review: str, changed: list[str] | None, blocking: list[str], improvements: list[str]
     ) -> None:
         """New findings on old ground need a clause or a reason; known ones do not."""
         judgment = judged(review, self.OLD, changed=changed)

@@ -36,11 +36,7 @@ PARKED = Waiting(kind="parked", name="4.md", title="out of iterations", hint="")
 
 
 def run_of(
-    name: str,
-    *events: ev.Event,
-    waiting: Sequence[Waiting] = (),
-    kind: str = "run",
-    slots: int = 1,
+    name: str, *events: ev.Event, waiting: Sequence[Waiting] = (), kind: str = "run", slots: int = 1
 ) -> ProjectStatus:
     """Return a project where a run has recorded these events."""
     started = ev.RunStarted.model_validate(
