@@ -22,16 +22,18 @@ from tests.limits import LIMIT
 from tests.processes.subscribers import eventually
 from tests.screen.screen import Screen
 
-ORDINARY = "from cuggino_cli.main import entry; entry()"
-PATIENT = f"""
+_PROGRAM = """
 from cuggino.processes import process
 
 Command = process.Command
-process.Command = lambda **given: Command(**{{**given, "grace": {LIMIT}}})
+process.Command = lambda **given: Command(**{{**given, "grace": {}}})
 from cuggino_cli.main import entry
 
 entry()
 """
+QUICK = _PROGRAM.format(0.1)
+"""A `cuggino` that soon kills stubborn tools."""
+PATIENT = _PROGRAM.format(LIMIT)
 """A `cuggino` that waits for stubborn tools as long as a test does, and kills none of them."""
 RUN_STUBBORN = """run = "trap '' INT TERM; while :; do sleep 1; done\""""
 """The step of a scenario in which the tool runs."""
@@ -88,7 +90,7 @@ def read_until(pipe: IO[bytes] | None, text: str) -> bytes:
 def working(
     project: Path,
     *words: str,
-    program: str = ORDINARY,
+    program: str = QUICK,
     at: Terminal | None = None,
     types: bool = False,
 ) -> Iterator[tuple[subprocess.Popen[bytes], StubbornTools]]:

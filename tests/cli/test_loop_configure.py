@@ -196,7 +196,7 @@ RUNS = {row["id"]: row for row in rows("lopen_loop")}
 _GOES_ON = frozenset({"ll-011", "ll-027", "ll-028", "ll-030", "ll-036"})
 """Runs without a recorded end: so many sessions are recorded, and there may be no more."""
 ELSEWHERE = frozenset({"ll-007", "ll-022", "ll-023", "ll-024"})
-"""Interrupted ones are in `test_loop_interrupt.py`; those with the pauses of retries are played
+"""Interrupted ones are in `test_interrupt.py`; those with the pauses of retries are played
 in virtual time in `tests/loops`."""
 
 
