@@ -232,6 +232,7 @@ def test_the_loop_gets_the_interrupt_signal(
     assert (0, []) == (main(["deliver"]), heard)
 
 
+@pytest.mark.usefixtures("no_session_pause")
 @pytest.mark.parametrize(
     "again", [["follow"], pytest.param(["runs", "replay", "0"], marks=pytest.mark.real_agent)]
 )

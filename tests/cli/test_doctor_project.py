@@ -21,6 +21,7 @@ from cuggino_cli.main import main
 from tests.cli.cli import Cli
 from tests.cli.looking import look
 from tests.cli.recorded_runs import APPROVED, ONE, SAID, THREE, TWO, Said, record
+from tests.cli.rounds import APPROVES, PLANS, implements
 
 pytestmark = pytest.mark.usefixtures("no_identity")
 
@@ -457,19 +458,6 @@ def test_the_advice_works(ready: Path, cli: Cli) -> None:
     _, _, advice = cli("doctor").partition("resume it: `cuggino ")
     command = advice[: advice.index("`")].split()
     assert ["run", "--resume"] == command[:2]
-    (ready / "scenario.toml").write_text(
-        """
-[[planning]]
-[[planning.steps]]
-write = "$CUGGINO_PLAN_FILE"
-text = "# Plan"
-[[planning.steps]]
-say = "<PLAN_COMPLETE>one task</PLAN_COMPLETE>"
-[[implementing]]
-steps = [{ say = "<DONE>done</DONE>" }]
-[[reviewing]]
-steps = [{ say = "<APPROVED>fine</APPROVED>" }]
-"""
-    )
+    (ready / "scenario.toml").write_text(PLANS + implements() + APPROVES)
     assert 0 == main(command)
     assert [NONE] == look("session files", ready)

@@ -20,9 +20,8 @@ from tests.cli.deliveries import Loop
 from tests.cli.falling import (
     HALF,
     IMPLEMENTS,
-    LIMIT,
+    LIMITED,
     PLANS,
-    REVIEWS,
     Lines,
     Loose,
     fallen,
@@ -31,13 +30,14 @@ from tests.cli.falling import (
 )
 from tests.cli.loops import DrawnLoop
 from tests.cli.recorded_runs import ONE, SAID, TWO, record
+from tests.cli.rounds import APPROVES, agent, plans, reviews
 from tests.cli.stamps import unstamped
 
 
 class TestRun:
     def test_another_takes_over(self, ready: Path, said: Lines) -> None:
         """The fallback repeats the task, keeps the first agent's files, and both costs count."""
-        scenarios(ready, a=PLANS + HALF, b=IMPLEMENTS + REVIEWS)
+        scenarios(ready, a=PLANS + HALF, b=IMPLEMENTS + APPROVES)
         typed(ready, '{"agent": "scripted:a.toml", "fallback": ["scripted:b.toml"]}')
         with no_leaks():
             code = main(["run", "--focus", "x", "--json"])
@@ -53,7 +53,7 @@ class TestRun:
 
     def test_the_output(self, ready: Path, capfd: pytest.CaptureFixture[str]) -> None:
         """One line names both agents, the role, the reason and the end of the cooldown."""
-        scenarios(ready, a=PLANS + HALF, b=IMPLEMENTS + REVIEWS)
+        scenarios(ready, a=PLANS + HALF, b=IMPLEMENTS + APPROVES)
         typed(ready, '{"agent": "scripted:a.toml", "fallback": ["scripted:b.toml"]}')
         assert 0 == main(["run", "--focus", "x"])
         (line,) = [x for x in unstamped(capfd.readouterr().out) if "Falling back" in x]
@@ -63,7 +63,7 @@ class TestRun:
 
     def test_each_role_its_agent(self, ready: Path, said: Lines) -> None:
         """Configured roles keep their agents; `--agent` applies to the other roles."""
-        scenarios(ready, a=PLANS, b=IMPLEMENTS, c=REVIEWS)
+        scenarios(ready, a=PLANS, b=IMPLEMENTS, c=APPROVES)
         typed(
             ready,
             """{
@@ -85,7 +85,7 @@ class TestRun:
 
     def test_a_missing_agent(self, ready: Path, capfd: pytest.CaptureFixture[str]) -> None:
         """A missing program is reported at the start, and its fallback works."""
-        scenarios(ready, b=PLANS + IMPLEMENTS + REVIEWS)
+        scenarios(ready, b=PLANS + IMPLEMENTS + APPROVES)
         typed(ready, '{"agentPath": "./missing", "fallback": ["scripted:b.toml"]}')
         assert 0 == main(["run", "--focus", "x", "--json"])
         out, err = capfd.readouterr()
@@ -98,14 +98,16 @@ class TestRun:
         scenarios(
             ready,
             a=PLANS + HALF,
-            b="[[implementing]]\n" + LIMIT.format(role="implementing").replace("3600", "1800"),
-            c=IMPLEMENTS + REVIEWS,
+            b=agent(
+                "implementing", {"limit": {"status": "rejected", "resets_in": 1800}}, LIMITED[1]
+            ),
+            c=IMPLEMENTS + APPROVES,
         )
         typed(ready, '{"agent": "scripted:a.toml", "fallback": ["scripted:b.toml"]}')
         assert 12 == main(["run", "--focus", "x", "--json"])
         assert 1 == len(fallen(said()))
         typed(ready, '{"agent": "scripted:a.toml", "fallback": ["scripted:c.toml"]}')
-        scenarios(ready, a="[[implementing]]\n" + LIMIT.format(role="implementing"))
+        scenarios(ready, a=agent("implementing", *LIMITED))
         assert 0 == main(["run", "--resume", "--json"])
         assert isinstance(said()[-1], ev.LoopApproved)
 
@@ -123,7 +125,7 @@ class TestRun:
         self, ready: Path, capfd: pytest.CaptureFixture[str]
     ) -> None:
         """A fallback without guard support is rejected at the start, unless the guard is off."""
-        scenarios(ready, a=PLANS + IMPLEMENTS + REVIEWS)
+        scenarios(ready, a=PLANS + IMPLEMENTS + APPROVES)
         spare = f"{Loose.__module__}:Loose"
         typed(ready, json.dumps({"agent": "scripted:a.toml", "fallback": [spare]}))
         assert 2 == main(["run", "--focus", "x"])
@@ -181,7 +183,7 @@ def test_watch(ready: Path) -> None:
     scenarios(
         ready,
         a=PLANS + HALF,
-        b=IMPLEMENTS + REVIEWS,
+        b=IMPLEMENTS + APPROVES,
         c='[[audit]]\nsteps = [{ say = "<TO_BE_DISCUSSED>odd</TO_BE_DISCUSSED>" }]',
     )
     typed(
@@ -215,7 +217,7 @@ def test_deliver(delivered: Path, said: Lines) -> None:
     first, _, rest = deliveries.SCENARIO.partition("[[coding]]")
     scenarios(
         delivered,
-        a=f"{first}[[coding]]\n{LIMIT.format(role='coding')}",
+        a=first + agent("coding", *LIMITED),
         b=f"[[coding]]{rest}",
     )
     typed(
@@ -237,7 +239,7 @@ def test_loop(looping: Path, said: Lines) -> None:
     build, _, judge = rest.partition("[[judge]]")
     scenarios(
         looping,
-        a=f"{plan}[[build]]\n{LIMIT.format(role='build')}",
+        a=plan + agent("build", *LIMITED),
         b=f"[[build]]{build}",
         c=f"[[judge]]{judge}",
     )
@@ -261,30 +263,16 @@ def test_the_help_explains_roles(command: str, capfd: pytest.CaptureFixture[str]
     assert 'Roles keep the agent that "agents" in .cuggino.json names' in said
 
 
-SESSIONS = """
-[[planning]]
-model = "{model}"
-[[planning.steps]]
-usage = {{ input_tokens = 20000, output_tokens = 1000, cache_read_tokens = 100000 }}
-[[planning.steps]]
-write = "$CUGGINO_PLAN_FILE"
-text = "# Plan\\n\\n- [ ] one\\n"
-[[planning.steps]]
-say = "<PLAN_COMPLETE>one task</PLAN_COMPLETE>"
-[[implementing]]
-model = "{model}"
-[[implementing.steps]]
-usage = {{ input_tokens = 100000, output_tokens = 20000, cache_read_tokens = 1000000 }}
-[[implementing.steps]]
-run = "{work}"
-[[implementing.steps]]
-say = "<DONE>all of it</DONE>"
-[[reviewing]]
-cost_usd = 0.5
-[[reviewing.steps]]
-say = "<APPROVED>fine</APPROVED>"
-"""
-"""With gpt-5.5, planning costs $0.18 and implementing $1.60."""
+def sessions(model: str, work: str) -> str:
+    """Return a scenario in which, with gpt-5.5, planning costs $0.18 and implementing $1.60."""
+    planned = {"input_tokens": 20000, "output_tokens": 1000, "cache_read_tokens": 100000}
+    worked = {"input_tokens": 100000, "output_tokens": 20000, "cache_read_tokens": 1000000}
+    steps = ({"usage": worked}, {"run": work}, {"say": "<DONE>all of it</DONE>"})
+    return (
+        plans("# Plan\n\n- [ ] one\n", {"usage": planned}, model=model)
+        + agent("implementing", *steps, model=model)
+        + reviews("<APPROVED>fine</APPROVED>", cost_usd=0.5)
+    )
 
 
 class Tokens(InMemoryAgent):
@@ -299,7 +287,7 @@ class Tokens(InMemoryAgent):
 
 
 def plays(folder: Path, *, model: str = "gpt-5.5", work: str = "true", **config: object) -> None:
-    (folder / "scenario.toml").write_text(SESSIONS.format(model=model, work=work))
+    (folder / "scenario.toml").write_text(sessions(model, work))
     settings = {"agent": "scripted:scenario.toml", **config}
     (folder / ".cuggino.json").write_text(json.dumps(settings))
 

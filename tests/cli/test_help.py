@@ -7,6 +7,7 @@ import json
 import re
 import textwrap
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import click
@@ -19,7 +20,7 @@ from cuggino.events import CommitPerformed, Event, LlmMarkerEvent, dump_event
 from cuggino.events.wire import event_types
 from cuggino_cli import help, main as main_module
 from cuggino_cli.commands import COMMANDS, GROUPS, module_of
-from cuggino_cli.help import TOPICS, schemas
+from cuggino_cli.help import TOPICS, lookup, schemas
 from cuggino_cli.help.lookup import explanations
 from cuggino_cli.help.rendering import headings, rendered, section
 from cuggino_cli.main import cli as group
@@ -115,8 +116,10 @@ def test_a_word(words: list[str], expected: list[str], cli: Cli) -> None:
     assert [] == [text for text in expected if text not in out]
 
 
-def test_every_key_and_public_name_is_found() -> None:
+def test_every_key_and_public_name_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """No key of the configuration and no name that the library exports is left out."""
+    for name in ("page", "headings", "public_names"):
+        monkeypatch.setattr(lookup, name, cache(getattr(lookup, name)))
     keys = [field.alias or name for name, field in Config.model_fields.items()]
     names = [name for name in cuggino.__all__ if not name.startswith("_")]
     assert [] == [word for word in (*keys, *names) if not explanations(word, {})]

@@ -29,6 +29,7 @@ from cuggino.events import (
     WatchItemRetry,
 )
 from cuggino.storage import JournalFile, Workspace, list_journals, read_journal
+from tests.cli.rounds import APPROVES, agent, implements, plans, reviews, works
 from tests.git_project import isolate_git
 from tests.limits import LIMIT
 from tests.loops.real_watch import Watch, WatchProject
@@ -36,46 +37,16 @@ from tests.processes.subscribers import alive, eventually
 
 pytestmark = pytest.mark.real_agent  # many processes for a long time: with the second command
 
-SCENARIO = """
-pause = 0.01
-[[planning]]
-cost_usd = 0.01
-[[planning.steps]]
-write = "$CUGGINO_PLAN_FILE"
-text = "# Plan\\n\\n- [ ] one\\n- [ ] two\\n"
-[[planning.steps]]
-say = "<PLAN_COMPLETE>two tasks</PLAN_COMPLETE>"
-[[planning]]
-[[planning.steps]]
-write = "$CUGGINO_PLAN_FILE"
-text = "# Plan\\n\\n- [ ] three\\n"
-[[planning.steps]]
-say = "<PLAN_COMPLETE>one more</PLAN_COMPLETE>"
-[[implementing]]
-[[implementing.steps]]
-write = "one.txt"
-text = "1\\n"
-[[implementing.steps]]
-say = "<PROGRESS>feat: one</PROGRESS>"
-[[implementing]]
-[[implementing.steps]]
-write = "two.txt"
-text = "2\\n"
-[[implementing.steps]]
-say = "<DONE>feat: two</DONE>"
-[[implementing]]
-[[implementing.steps]]
-write = "three.txt"
-text = "3\\n"
-[[implementing.steps]]
-say = "<DONE>feat: three</DONE>"
-[[reviewing]]
-[[reviewing.steps]]
-say = "<REQUEST_CHANGES>three is missing</REQUEST_CHANGES>"
-[[reviewing]]
-[[reviewing.steps]]
-say = "<APPROVED>fine</APPROVED>"
-"""
+SCENARIO = (
+    "pause = 0.01\n"
+    + plans("# Plan\n\n- [ ] one\n- [ ] two\n", cost_usd=0.01)
+    + plans("# Plan\n\n- [ ] three\n")
+    + implements("one.txt", "1\n", said="<PROGRESS>feat: one</PROGRESS>")
+    + implements("two.txt", "2\n", said="<DONE>feat: two</DONE>")
+    + implements("three.txt", "3\n", said="<DONE>feat: three</DONE>")
+    + reviews("<REQUEST_CHANGES>three is missing</REQUEST_CHANGES>")
+    + APPROVES
+)
 
 RUN = 1.6
 """Seconds over which the kills are spread: about what an undisturbed run takes."""
@@ -170,23 +141,17 @@ _ITEM = "item=.cuggino/backlog/$(ls .cuggino/backlog | head -n 1)"
 _COPY = (
     "import os, shutil, sys; os.makedirs('words', exist_ok=True); shutil.copy(sys.argv[1], 'words')"
 )
-ITEMS_SCENARIO = f"""
-pause = 0.02
-repeat = true
-[[planning]]
-[[planning.steps]]
-run = '{_ITEM}; printf "# Plan\\n\\n- [ ] $(cat $item)\\n" > "$CUGGINO_PLAN_FILE"'
-[[planning.steps]]
-say = "<PLAN_COMPLETE>one task</PLAN_COMPLETE>"
-[[implementing]]
-[[implementing.steps]]
-run = '''{_ITEM}; "$CUGGINO_PYTHON" -c "{_COPY}" $item'''
-[[implementing.steps]]
-say = "<DONE>feat: another word</DONE>"
-[[reviewing]]
-[[reviewing.steps]]
-say = "<APPROVED>fine</APPROVED>"
-"""
+_PLAN = 'printf "# Plan\\n\\n- [ ] $(cat $item)\\n" > "$CUGGINO_PLAN_FILE"'
+ITEMS_SCENARIO = (
+    "pause = 0.02\nrepeat = true\n"
+    + agent(
+        "planning",
+        {"run": f"{_ITEM}; {_PLAN}"},
+        {"say": "<PLAN_COMPLETE>one task</PLAN_COMPLETE>"},
+    )
+    + works(f'{_ITEM}; "$CUGGINO_PYTHON" -c "{_COPY}" $item', "<DONE>feat: another word</DONE>")
+    + APPROVES
+)
 
 SEEDS = 1
 KILLS = 6

@@ -11,24 +11,10 @@ import pytest
 from cuggino.config import Config, NotifySettings, save_config
 from cuggino_cli.main import main
 from tests.cli.cli import Cli
+from tests.cli.rounds import APPROVES, PLANS, implements
 from tests.test_notify_apprise import Server, server as server
 
-APPROVED = """\
-[[planning]]
-steps = [
-    { write = "$CUGGINO_PLAN_FILE", text = "# Plan" },
-    { say = "<PLAN_COMPLETE>ok</PLAN_COMPLETE>" },
-]
-
-[[implementing]]
-steps = [
-    { write = "app.txt", text = "hello" },
-    { say = "<DONE>Write it @everyone</DONE>" },
-]
-
-[[reviewing]]
-steps = [{ say = "<APPROVED>Good</APPROVED>" }]
-"""
+APPROVED = PLANS + implements("app.txt", "hello", said="<DONE>Write it @everyone</DONE>") + APPROVES
 
 
 @pytest.fixture

@@ -17,40 +17,44 @@ from cuggino.storage import Workspace, list_journals
 from cuggino.storage.journal import iter_entries
 from cuggino_cli.main import main
 from tests.cli.cli import Cli
-from tests.cli.falling import LIMIT
-from tests.cli.rounds import APPROVES, PLANS, implements, reviews, reviews as reviewing
+from tests.cli.falling import LIMITED
+from tests.cli.rounds import (
+    APPROVES,
+    PLANS,
+    agent,
+    implements,
+    plans,
+    reviews,
+    reviews as reviewing,
+)
 from tests.cli.stamps import unstamped
 from tests.git_project import isolate_git
 
 AGENT = {"agent": "scripted:scenario.toml"}
-REFUSED = """
-[[implementing]]
-[[implementing.steps]]
-fail = { status = 401, error = "authentication_failed", text = "Please run /login" }
-"""
-REPEATS = "\n[[implementing]]" + "\n[[implementing.steps]]\nrun = 'ls'" * 100
+REFUSED = {"status": 401, "error": "authentication_failed", "text": "Please run /login"}
+REPEATS = agent("implementing", *[{"run": "ls"}] * 100)
 """It is still at work when it is found to repeat itself."""
 
 
 @pytest.mark.parametrize(
-    ("agent", "settings", "code", "reason"),
+    ("scenario", "settings", "code", "reason"),
     [
         (
-            "\n[[implementing]]" + LIMIT.format(role="implementing"),
+            agent("implementing", *LIMITED),
             {"waitForQuota": True, "maxQuotaWait": 3000},
             12,
             "the wait is too long, see maxQuotaWait",
         ),
-        (REFUSED, {"maxRetries": 5}, 1, "/login"),
+        (agent("implementing", {"fail": REFUSED}), {"maxRetries": 5}, 1, "/login"),
         (REPEATS, {"repetitionLimit": 3}, 14, "called Bash 3 times in a row"),
     ],
     ids=["usage limit", "login", "repetition"],
 )
 def test_what_ends_a_run(
-    agent: str, settings: dict[str, object], code: int, reason: str, ready: Path, cli: Cli
+    scenario: str, settings: dict[str, object], code: int, reason: str, ready: Path, cli: Cli
 ) -> None:
     """Failures that no wait or retry can fix end the run at once, with an exit code and a hint."""
-    (ready / "scenario.toml").write_text(f"repeat = true\n{PLANS}{agent}")
+    (ready / "scenario.toml").write_text(f"repeat = true\n{PLANS}{scenario}")
     (ready / ".cuggino.json").write_text(json.dumps(AGENT | settings))
     assert reason in " ".join(cli.err("run", "--focus", "x", code=code).split())
 
@@ -62,30 +66,6 @@ def test_a_check_that_does_not_end(ready: Path, cli: Cli) -> None:
     (ready / ".cuggino.json").write_text(json.dumps({**AGENT, **settings, "maxIterations": 1}))
     printed = " ".join(unstamped(cli("run", "--focus", "x", code=11)))
     assert "[Check] Running: sleep 1000 [Check] Failed (exit 124)" in printed
-
-
-SPENDS = """
-[[planning]]
-cost_usd = 0.5
-[[planning.steps]]
-write = "$CUGGINO_PLAN_FILE"
-text = "# Plan"
-[[planning.steps]]
-say = "<PLAN_COMPLETE>one task</PLAN_COMPLETE>"
-"""
-
-
-def test_a_spent_budget_is_no_failure(ready: Path, cli: Cli) -> None:
-    """The summary says what ended the run, and how to go on; no stage is blamed for it."""
-    (ready / "scenario.toml").write_text(SPENDS + implements() + APPROVES)
-    (ready / ".cuggino.json").write_text(json.dumps(AGENT))
-    printed = cli.both("run", "the page", "--budget", "0.3", code=13)
-    assert "[Summary] Budget spent" in printed.out
-    assert (
-        "`cuggino run --resume` continues where it stopped; give it a larger limit" in printed.out
-    )
-    assert "cuggino: The budget of the run is used up: $0.50 of $0.30 spent" in printed.err
-    assert "Loop error" not in printed.err
 
 
 SCENARIO = f"""\
@@ -119,32 +99,13 @@ def test_a_reviewer_that_is_of_two_minds(
     assert not any(isinstance(e.event, LoopApproved) for e in entries)
 
 
-_ON = """
-[[planning]]
-cost_usd = 1.0
-[[planning.steps]]
-write = "$CUGGINO_PLAN_FILE"
-text = "# Plan"
-[[planning.steps]]
-usage = { input_tokens = 900, output_tokens = 30 }
-[[planning.steps]]
-say = "<PLAN_COMPLETE>one task</PLAN_COMPLETE>"
-[[implementing]]
-cost_usd = 0.25
-"""
-BROKEN = _ON + "steps = [{ exit = 3 }]\n"
+_PLANS = plans("# Plan", {"usage": {"input_tokens": 900, "output_tokens": 30}}, cost_usd=1.0)
+BROKEN = _PLANS + agent("implementing", {"exit": 3}, cost_usd=0.25)
+_USAGE = {"usage": {"input_tokens": 50, "output_tokens": 7}}
 WORKING = (
-    _ON
-    + """
-[[implementing.steps]]
-usage = { input_tokens = 50, output_tokens = 7 }
-[[implementing.steps]]
-say = "<DONE>done</DONE>"
-[[reviewing]]
-cost_usd = 0.5
-[[reviewing.steps]]
-say = "<APPROVED>fine</APPROVED>"
-"""
+    _PLANS
+    + agent("implementing", _USAGE, {"say": "<DONE>done</DONE>"}, cost_usd=0.25)
+    + reviews("<APPROVED>fine</APPROVED>", cost_usd=0.5)
 )
 
 
@@ -175,7 +136,11 @@ def test_a_spent_budget_shows_once_how_to_resume(
     """The summary shows how to resume, the error which limit to raise, each once."""
     (ready / "scenario.toml").write_text(WORKING)
     said = cli.both("run", "--focus", "x", limit, code=13)
-    assert "`cuggino run --resume` continues where it stopped" in said.out
+    assert "[Summary] Budget spent" in said.out
+    more = "`cuggino run --resume` continues where it stopped; give it a larger limit"
+    assert more in said.out
+    assert "budget of the run is used up: " in said.err
+    assert "Loop error" not in said.err
     assert said.err.endswith(f"\n  resume with a larger `{option}`\n")
     both = said.out + said.err
     assert (1, 1) == (both.count("--resume"), both.count(f"larger `{option}`"))

@@ -17,25 +17,10 @@ from cuggino.events import RunEnded
 from cuggino.runs import Runs
 from cuggino_cli.main import main
 from tests.cli.cli import Cli
-from tests.cli.rounds import APPROVES, PLANS, implements, reviews
+from tests.cli.rounds import APPROVES, PLANS, implements, reviews, works
 from tests.git_project import GitProject, isolate_git
 from tests.limits import LIMIT
 from tests.processes.subscribers import eventually
-
-SCENARIO = """\
-[[planning]]
-steps = [
-    { write = "$CUGGINO_PLAN_FILE", text = "# Plan" },
-    { say = "<PLAN_COMPLETE>one task</PLAN_COMPLETE>" },
-]
-[[implementing]]
-steps = [
-    { run = "echo work >>both.txt; echo work >new.txt; COMMAND" },
-    { say = "<DONE>feat: all</DONE>" },
-]
-[[reviewing]]
-steps = [{ say = "<APPROVED>fine</APPROVED>" }]
-"""
 
 
 @pytest.fixture
@@ -59,7 +44,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitProject:
 
 
 def scenario(project: GitProject, command: str = "true") -> None:
-    project.write("scenario.toml", SCENARIO.replace("COMMAND", command))
+    work = f"echo work >>both.txt; echo work >new.txt; {command}"
+    project.write("scenario.toml", PLANS + works(work) + APPROVES)
 
 
 def changes(project: GitProject) -> set[str]:

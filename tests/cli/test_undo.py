@@ -17,24 +17,20 @@ from cuggino.storage import Workspace
 from cuggino_cli.main import main
 from cuggino_cli.screen import console
 from tests.cli.cli import Cli
+from tests.cli.rounds import APPROVES, PLANS, agent
 from tests.git_project import GitProject, isolate_git
 from tests.stages.trees import tree_of
 
-DESTROYING = """\
-[[planning]]
-steps = [
-    { write = "$CUGGINO_PLAN_FILE", text = "# Plan" },
-    { say = "<PLAN_COMPLETE>one task</PLAN_COMPLETE>" },
-]
-[[implementing]]
-steps = [
-    { run = "git reset -q --hard && rm -rf src && echo evil >README.md" },
-    { write = "made.txt", text = "made" },
-    { say = "<DONE>feat: all</DONE>" },
-]
-[[reviewing]]
-steps = [{ say = "<APPROVED>fine</APPROVED>" }]
-"""
+DESTROYING = (
+    PLANS
+    + agent(
+        "implementing",
+        {"run": "git reset -q --hard && rm -rf src && echo evil >README.md"},
+        {"write": "made.txt", "text": "made"},
+        {"say": "<DONE>feat: all</DONE>"},
+    )
+    + APPROVES
+)
 
 Answer = Callable[[str], int]
 

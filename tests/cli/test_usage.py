@@ -163,9 +163,15 @@ sys.argv[1:] = ["status"]
 """
 
 
-@pytest.mark.parametrize("script", ["cuggino", "autonoe"])
-@pytest.mark.parametrize("module", ["cuggino_cli.main", "click", "cuggino.runs"])
-@pytest.mark.parametrize(("sign", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+@pytest.mark.parametrize(
+    ("script", "module", "sign", "code"),
+    [
+        ("cuggino", "cuggino_cli.main", "SIGINT", 130),
+        ("autonoe", "cuggino_cli.main", "SIGTERM", 143),
+        ("autonoe", "click", "SIGINT", 130),
+        ("cuggino", "cuggino.runs", "SIGTERM", 143),
+    ],
+)
 def test_a_signal_while_the_command_is_imported(
     script: str, module: str, sign: str, code: int, tmp_path: Path
 ) -> None:
@@ -219,44 +225,40 @@ for name in ("fcntl", "grp", "pwd", "resource", "termios", "tty"):
     sys.modules.pop(name, None)
 sys.meta_path.insert(0, Missing())
 sys.platform = "win32"
+import contextlib, io, json
 from cuggino_cli.main import entry
-entry()
+
+for line in sys.stdin:
+    out, err = io.StringIO(), io.StringIO()
+    sys.argv[1:] = json.loads(line)
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            entry()
+        except SystemExit as ended:
+            code = ended.code
+    print(json.dumps([code, out.getvalue(), err.getvalue()]))
 """
 SENTENCE = "Windows is not supported, only Linux and macOS: use WSL, which works as Linux"
 
 
-def on_windows(*args: str) -> tuple[int, str, str]:
-    """Run the command without POSIX-only modules; return exit code, output and errors."""
-    ran = subprocess.run(
-        [sys.executable, "-c", _ON_WINDOWS, *args],
+def test_windows() -> None:
+    """Without POSIX-only modules there is one sentence, but for the version and the help."""
+    refused = [[], ["run", "--focus", "x"], ["guard", "--help"], ["nothing"]]
+    asked = [*refused, ["-v"], ["--version"], ["-h"], ["--help"]]
+    told = subprocess.run(
+        [sys.executable, "-c", _ON_WINDOWS],
+        input="".join(f"{json.dumps(words)}\n" for words in asked),
         capture_output=True,
         text=True,
-        check=False,
+        check=True,
         timeout=LIMIT,
     )
-    return ran.returncode, ran.stdout, ran.stderr
-
-
-@pytest.mark.parametrize("args", [[], ["run", "--focus", "x"], ["guard", "--help"], ["nothing"]])
-def test_one_sentence(args: list[str]) -> None:
-    """Any command prints one sentence on standard error, exits with 2 and imports nothing."""
-    assert (2, "", f"cuggino: {SENTENCE}\n") == on_windows(*args)
-
-
-@pytest.mark.parametrize("option", ["-v", "--version"])
-def test_the_version(option: str) -> None:
-    """`--version` prints the version."""
-    code, out, err = on_windows(option)
-    assert (0, "") == (code, err)
-    assert __version__ in out
-
-
-@pytest.mark.parametrize("option", ["-h", "--help"])
-def test_the_help(option: str) -> None:
-    """`--help` prints the help with all commands."""
-    code, out, err = on_windows(option)
-    assert (0, "") == (code, err)
-    assert set(COMMANDS) <= set(re.findall(r"(?:\n  |, )(\w+)", out))
+    *others, v, version, h, help_text = map(json.loads, told.stdout.splitlines())
+    assert [[2, "", f"cuggino: {SENTENCE}\n"]] * len(refused) == others
+    assert (v, h) == (version, help_text)
+    assert [(0, ""), (0, "")] == [(code, err) for code, _, err in (version, help_text)]
+    assert __version__ in version[1]
+    assert set(COMMANDS) <= set(re.findall(r"(?:\n  |, )(\w+)", help_text[1]))
 
 
 def test_elsewhere(monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
@@ -268,26 +270,28 @@ def test_elsewhere(monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     assert "interrupted by SIGTERM" in cli.printed().out
 
 
-def run(*said: str, before: str = "") -> subprocess.CompletedProcess[str]:
-    """Run the program with these arguments, after these statements."""
-    program = (
-        f"import sys; {before}\nfrom cuggino_cli.main import main\nsys.exit(main(sys.argv[1:]))"
-    )
-    return subprocess.run(
-        [sys.executable, "-c", program, *said],
+def test_mcp_without_its_library(tmp_path: Path) -> None:
+    """Neither its help nor its module loads the library; without it, it says what to install."""
+    program = """
+import sys
+import cuggino.mcp_server
+import cuggino_cli.commands.mcp
+from cuggino_cli.main import main
+
+assert 0 == main(["mcp", "--help"])
+assert not {"mcp", "mcp_types", "anyio", "starlette"} & set(sys.modules)
+sys.modules["mcp"] = sys.modules["mcp.server"] = None
+sys.exit(main(sys.argv[1:]))
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program, *arguments(tmp_path)[2:]],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=LIMIT,
     )
-
-
-def test_without_the_library(tmp_path: Path) -> None:
-    """Without the MCP library it explains how to install it and exits with 2."""
-    said = arguments(tmp_path)[2:]
-    ended = run(*said, before="sys.modules['mcp'] = sys.modules['mcp.server'] = None")
     assert 2 == ended.returncode
-    assert "" == ended.stdout
+    assert ended.stdout.startswith("Usage: ")
     assert [
         "cuggino: the deliverable tools need the MCP library, which is not installed",
         f"  {install_extra('deliver')}",
@@ -299,16 +303,6 @@ def test_unknown_tools(tools: str, tmp_path: Path, cli: Cli) -> None:
     """An unknown tool is a usage error that lists the known ones."""
     assert 2 == main(arguments(tmp_path, tools=tools)[2:])
     assert ", ".join(TOOLS) in " ".join(cli.printed().err.split())
-
-
-def test_the_library_is_loaded_late() -> None:
-    """Neither the command's help nor the server's module loads the MCP library."""
-    check = "assert not {'mcp', 'mcp_types', 'anyio', 'starlette'} & set(sys.modules)"
-    program = (
-        "import sys\nimport cuggino.mcp_server\nimport cuggino_cli.commands.mcp\n"
-        f"from cuggino_cli.main import main\nassert 0 == main(['mcp', '--help'])\n{check}"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, timeout=LIMIT)
 
 
 @pytest.mark.parametrize(

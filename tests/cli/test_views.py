@@ -15,45 +15,26 @@ from cuggino.sandbox import Boundary, boundary
 from cuggino.sandbox.loader import landlock_version
 from cuggino_cli.main import main
 from tests.cli.cli import Cli
+from tests.cli.rounds import APPROVES, PLANS, agent, implements, plans, reviews, works
 from tests.git_project import GitProject
 from tests.sandbox.arena import needs_bubblewrap
 
-_RUN = """
-[[planning]]
-[[planning.steps]]
-write = "$CUGGINO_PLAN_FILE"
-text = "# Plan\\n\\n1. one\\n"
-[[planning.steps]]
-run = "touch evil; touch .specs/evil; echo x > .git/config"
-[[planning.steps]]
-say = "<PLAN_COMPLETE>One task.</PLAN_COMPLETE>"
-
-[[implementing]]
-[[implementing.steps]]
-run = "touch one.py; touch .specs/evil .cuggino/evil; cat .cuggino/wip/*.md > seen; true"
-[[implementing.steps]]
-say = "<DONE>Done.</DONE>"
-
-[[reviewing]]
-[[reviewing.steps]]
-run = "ls one.py && touch evil; rm one.py"
-[[reviewing.steps]]
-say = "<APPROVED>Good.</APPROVED>"
-"""
-
-_DELIVERY = """
-[[initializer]]
-[[initializer.steps]]
-tool = "create_deliverable"
-[initializer.steps.input]
-deliverables = [{ id = "DL-1", description = "a page", acceptanceCriteria = ["it is there"] }]
-[[coding]]
-[[coding.steps]]
-run = "touch page; echo broken > .autonoe/status.json; true"
-[[coding.steps]]
-tool = "set_deliverable_status"
-input = { deliverableId = "DL-1", status = "passed" }
-"""
+_RUN = (
+    plans("# Plan\n\n1. one\n", {"run": "touch evil; touch .specs/evil; echo x > .git/config"})
+    + works("touch one.py; touch .specs/evil .cuggino/evil; cat .cuggino/wip/*.md > seen; true")
+    + reviews("<APPROVED>Good.</APPROVED>", {"run": "ls one.py && touch evil; rm one.py"})
+)
+_MADE = {"id": "DL-1", "description": "a page", "acceptanceCriteria": ["it is there"]}
+_DELIVERY = agent(
+    "initializer", {"tool": "create_deliverable", "input": {"deliverables": [_MADE]}}
+) + agent(
+    "coding",
+    {"run": "touch page; echo broken > .autonoe/status.json; true"},
+    {
+        "tool": "set_deliverable_status",
+        "input": {"deliverableId": "DL-1", "status": "passed"},
+    },
+)
 
 
 @pytest.fixture
@@ -72,19 +53,6 @@ def scenario(folder: Path, text: str) -> str:
     path = folder / "scenario.toml"
     path.write_text(text)
     return f"scripted:{path}"
-
-
-def test_each_role_of_a_run_has_its_view(project: GitProject, tmp_path: Path) -> None:
-    """The plan arrives, the implementer's work stays, and nothing that a role may not write."""
-    config = {"guard": "off", "sandbox": "require", "commit": True}
-    (project.root / ".cuggino.json").write_text(json.dumps(config))
-    agent = scenario(tmp_path, _RUN)
-    before = (project.root / ".git/config").read_text()
-    assert 0 == main(["run", "--agent", agent, "--focus", "a page"])
-    assert (project.root / "one.py").exists()
-    assert "1. one" in (project.root / "seen").read_text()
-    assert [] == [path for path in project.root.rglob("evil*") if ".git/" not in str(path)]
-    assert before == (project.root / ".git/config").read_text()
 
 
 @pytest.mark.usefixtures("no_session_pause")
@@ -106,23 +74,13 @@ def configure(project: GitProject, **config: object) -> None:
     (project.root / ".cuggino.json").write_text(json.dumps({"guard": "off", **config}))
 
 
-def test_a_check_has_the_implementers_view(project: GitProject, tmp_path: Path) -> None:
-    """Tests that an agent has written cannot change the specifications when they run."""
-    outside = tmp_path / "outside"
-    configure(project, checkCommand=f"echo evil > .specs/page.md; touch checked {outside}")
-    assert 0 == main(["run", "--agent", scenario(tmp_path, _HONEST), "--focus", "a page"])
-    assert "# Page\n\nA page.\n" == (project.root / ".specs/page.md").read_text()
-    assert (project.root / "checked").exists()
-    assert not outside.exists()
-
-
 def test_without_a_sandbox_commands_have_no_view(project: GitProject, tmp_path: Path) -> None:
     """`--no-sandbox` is for the commands of a run, too."""
     check, hook = tmp_path / "check", tmp_path / "hook"
     configure(project, checkCommand=f"touch {check}", commit=True)
     install(project, f"touch {hook}")
-    agent = scenario(tmp_path, _HONEST)
-    assert 0 == main(["run", "--no-sandbox", "--agent", agent, "--focus", "a page"])
+    own = scenario(tmp_path, _HONEST)
+    assert 0 == main(["run", "--no-sandbox", "--agent", own, "--focus", "a page"])
     assert check.exists()
     assert hook.exists()
 
@@ -136,16 +94,27 @@ def install(project: GitProject, command: str) -> None:
     project.git("config", "core.hooksPath", ".husky")
 
 
-def test_hooks_have_the_implementers_view(project: GitProject, tmp_path: Path) -> None:
-    """A hook that an agent has written cannot change the specifications at the commit."""
+def test_roles_checks_and_hooks_of_a_run_have_their_views(
+    project: GitProject, tmp_path: Path
+) -> None:
+    """The plan arrives, the implementer's work stays, and nothing that a role may not write.
+
+    What an agent has written, as a test or a hook, has no more rights when it runs.
+    """
     outside = tmp_path / "outside"
-    configure(project, commit=True)
-    install(project, f"echo evil > .specs/page.md; touch hooked {outside}")
-    assert 0 == main(["run", "--agent", scenario(tmp_path, _HONEST), "--focus", "a page"])
+    evil = f"echo evil > .specs/page.md; touch {{}} {outside}"
+    configure(project, sandbox="require", commit=True, checkCommand=evil.format("checked"))
+    install(project, evil.format("hooked"))
+    before = (project.root / ".git/config").read_text()
+    assert 0 == main(["run", "--agent", scenario(tmp_path, _RUN), "--focus", "a page"])
+    for name in ("one.py", "checked", "hooked"):
+        assert (project.root / name).exists()
+    assert "1. one" in (project.root / "seen").read_text()
+    assert [] == [path for path in project.root.rglob("evil*") if ".git/" not in str(path)]
+    assert before == (project.root / ".git/config").read_text()
     assert "# Page\n\nA page.\n" == (project.root / ".specs/page.md").read_text()
-    assert (project.root / "hooked").exists()
     assert not outside.exists()
-    assert "work" in project.git("log", "--format=", "--name-only").split()
+    assert "one.py" in project.git("log", "--format=", "--name-only").split()
 
 
 @pytest.mark.real_agent
@@ -154,12 +123,12 @@ def test_the_first_setup_is_the_users_own(project: GitProject, tmp_path: Path) -
 
     A changed command is a new one.
     """
-    agent = scenario(tmp_path, _HONEST)
+    own = scenario(tmp_path, _HONEST)
     writes = "git config --local a.b 1 && touch .git/hooks/pre-push"
 
     def run(setup: str) -> None:
         configure(project, setupCommand=setup)
-        assert 0 == main(["run", "--agent", agent, "--focus", "a page"])
+        assert 0 == main(["run", "--agent", own, "--focus", "a page"])
 
     run(writes)
     assert "1" == project.git("config", "a.b").strip()
@@ -179,8 +148,8 @@ def test_a_setup_that_has_failed_is_the_users_own_once_a_run(
     changes = _HONEST.replace(
         "<APPROVED>Good.</APPROVED>", "<REQUEST_CHANGES>More.</REQUEST_CHANGES>"
     )
-    agent = scenario(tmp_path, changes)
-    main(["run", "--agent", agent, "--focus", "a page"])
+    own = scenario(tmp_path, changes)
+    main(["run", "--agent", own, "--focus", "a page"])
     assert "x\n" == marker.read_text()
 
 
@@ -198,9 +167,9 @@ def test_what_commands_change_without_a_view_is_put_back(
     evil = "echo evil > .specs/page.md"
     configure(project, checkCommand=f"{evil}; echo {{}} > .mcp.json", commit=True)
     install(project, f"{evil}; git add -f .specs/page.md")
-    agent = scenario(tmp_path, _HONEST)
+    own = scenario(tmp_path, _HONEST)
     # A hook that adds specifications each time: the work is never committed.
-    assert 1 == main(["run", "--no-sandbox", "--json", "--agent", agent, "--focus", "a page"])
+    assert 1 == main(["run", "--no-sandbox", "--json", "--agent", own, "--focus", "a page"])
     put_back = told(cli, "RoleViolated")
     assert ("check", [".mcp.json", ".specs/page.md"]) in put_back
     assert ("commit", [".specs/page.md", "HEAD:.specs/page.md"]) in put_back
@@ -214,8 +183,8 @@ def test_a_new_name_in_a_view_is_put_back(project: GitProject, tmp_path: Path, c
     """No view protects a name that does not exist: what a check or an agent made is taken away."""
     configure(project, checkCommand="echo '{}' > .mcp.json", commit=True)
     install(project, "mkdir -p .gemini; echo x > .gemini/x")
-    agent = scenario(tmp_path, _HONEST)
-    assert 0 == main(["run", "--json", "--agent", agent, "--focus", "a page"])
+    own = scenario(tmp_path, _HONEST)
+    assert 0 == main(["run", "--json", "--agent", own, "--focus", "a page"])
     put_back = told(cli, "RoleViolated")
     assert ("check", [".mcp.json"]) in put_back
     assert ("commit", [".gemini/x"]) in put_back
@@ -223,14 +192,9 @@ def test_a_new_name_in_a_view_is_put_back(project: GitProject, tmp_path: Path, c
     assert not (project.root / ".gemini/x").exists()
 
 
-_LOOP = """
-[[plan]]
-[[plan.steps]]
-say = "Nothing to plan."
-[[build]]
-[[build.steps]]
-run = "touch lopen.loop.done"
-"""
+_LOOP = agent("plan", {"say": "Nothing to plan."}) + agent(
+    "build", {"run": "touch lopen.loop.done"}
+)
 
 
 def test_verification_commands_have_a_view(project: GitProject, tmp_path: Path, cli: Cli) -> None:
@@ -243,27 +207,14 @@ def test_verification_commands_have_a_view(project: GitProject, tmp_path: Path, 
     (project.root / ".lopen/loop-config.json").write_text(json.dumps(loop))
     for name in ("PLAN", "BUILD"):
         (project.root / f"{name}.PROMPT.md").write_text("Work.\n")
-    agent = scenario(tmp_path, _LOOP)
-    assert 0 == main(["loop", "--allow-main", "--json", "--agent", agent])
+    own = scenario(tmp_path, _LOOP)
+    assert 0 == main(["loop", "--allow-main", "--json", "--agent", own])
     assert (project.root / "seen").exists()
     assert not outside.exists()
     assert [("verify", [".mcp.json"])] == told(cli, "RoleViolated")
 
 
-_ENDING = """
-[[planning]]
-[[planning.steps]]
-write = "$CUGGINO_PLAN_FILE"
-text = "1. one"
-[[planning.steps]]
-say = "<PLAN_COMPLETE>One task.</PLAN_COMPLETE>"
-
-[[implementing]]
-steps = [{ say = "<DONE>Done.</DONE>" }]
-
-[[reviewing]]
-steps = [{ say = "<APPROVED>Good.</APPROVED>" }]
-"""
+_ENDING = PLANS + implements() + APPROVES
 
 
 @pytest.fixture
@@ -298,8 +249,8 @@ def test_landlock_confines_the_roles_that_look(
 ) -> None:
     """The fallback is reported once with its reason, and the run works in it."""
     (landlock_only.root / ".cuggino.json").write_text('{"guard": "off", "sandboxHide": ["~/.x"]}')
-    agent = scenario(tmp_path, _ENDING)
-    assert 0 == main(["run", "--agent", agent, "--focus", "a page", "--json"])
+    own = scenario(tmp_path, _ENDING)
+    assert 0 == main(["run", "--agent", own, "--focus", "a page", "--json"])
     [chosen] = sandboxes(cli)
     assert chosen == SandboxChosen(
         engine="landlock",
@@ -331,7 +282,7 @@ def test_a_resumed_run_reports_its_sandbox_anew(
 ) -> None:
     """Each process does, once and first; no event of the run is lost or repeated for that."""
     (project.root / ".cuggino.json").write_text('{"guard": "off"}')
-    words = ["run", "--agent", scenario(tmp_path, _ENDING.partition("[[implementing]]")[0])]
+    words = ["run", "--agent", scenario(tmp_path, PLANS)]
     assert 1 == main([*words, "--focus", "a page", "--json"])
     first = events(cli)
     assert isinstance(first[0], SandboxChosen)
@@ -369,28 +320,17 @@ def test_a_watch_reports_its_sandbox_once(project: GitProject, tmp_path: Path) -
     assert [1, 1, 1] == [path.read_text().count('"SandboxChosen"') for path in journals]
 
 
-_READING = """
-[[planning]]
-[[planning.steps]]
-write = "$CUGGINO_PLAN_FILE"
-text = "1. one"
-[[planning.steps]]
-run = "cat ~/.ssh/id > $(dirname $CUGGINO_PLAN_FILE)/x && cat $(dirname $CUGGINO_PLAN_FILE)/x"
-[[planning.steps]]
-say = "<PLAN_COMPLETE>One task.</PLAN_COMPLETE>"
-
-[[implementing]]
-[[implementing.steps]]
-run = "touch work; cp -r ~/.ssh got; cat ~/.ssh/id .env; readlink -f ~/.ssh"
-[[implementing.steps]]
-say = "<DONE>Done.</DONE>"
-
-[[reviewing]]
-[[reviewing.steps]]
-run = "cat ~/.ssh/id .env"
-[[reviewing.steps]]
-say = "<APPROVED>Good.</APPROVED>"
-"""
+_READING = (
+    plans(
+        "1. one",
+        {
+            "run": "cat ~/.ssh/id > $(dirname $CUGGINO_PLAN_FILE)/x && "
+            "cat $(dirname $CUGGINO_PLAN_FILE)/x"
+        },
+    )
+    + works("touch work; cp -r ~/.ssh got; cat ~/.ssh/id .env; readlink -f ~/.ssh")
+    + reviews("<APPROVED>Good.</APPROVED>", {"run": "cat ~/.ssh/id .env"})
+)
 
 
 @pytest.mark.real_agent

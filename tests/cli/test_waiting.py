@@ -13,29 +13,22 @@ import pytest
 
 from cuggino.events import SessionEnded, WaitingEnded, WaitingStarted
 from cuggino.storage import JournalFile, Workspace, list_journals, read_journal
+from tests.cli.rounds import APPROVES, agent, plans
 from tests.endurance.place import until
 from tests.limits import LIMIT
 
 pytestmark = pytest.mark.real_agent
 
-SCENARIO = """
-[[planning]]
-[[planning.steps]]
-write = "$CUGGINO_PLAN_FILE"
-text = "# Plan\\n\\n- [ ] one\\n"
-[[planning.steps]]
-say = "<PLAN_COMPLETE>One task.</PLAN_COMPLETE>"
-[[implementing]]
-[[implementing.steps]]
-usage = { input_tokens = 900, output_tokens = 40 }
-[[implementing.steps]]
-say = "<WAITING>file build/report.xml</WAITING>"
-[[implementing.resumed]]
-say = "<DONE>Add a</DONE>"
-[[reviewing]]
-[[reviewing.steps]]
-say = "<APPROVED>Good.</APPROVED>"
-"""
+SCENARIO = (
+    plans("# Plan\n\n- [ ] one\n")
+    + agent(
+        "implementing",
+        {"usage": {"input_tokens": 900, "output_tokens": 40}},
+        {"say": "<WAITING>file build/report.xml</WAITING>"},
+    )
+    + '[[implementing.resumed]]\nsay = "<DONE>Add a</DONE>"\n'
+    + APPROVES
+)
 
 
 class Waits:
