@@ -24,8 +24,6 @@ from cuggino.domain.job_verification import (
     with_facts,
     with_findings,
 )
-from cuggino.domain.jobs import Jobs
-from cuggino.storage.jobs import jobs_of
 from tests.vectors import each, rows, snake
 
 ROWS = {row["id"]: row for row in rows("lopen_verification")}
@@ -201,11 +199,6 @@ def facts(
     *runs: CommandRun, requirement: VerificationResult = VALID, commits: tuple[str, ...] = ()
 ) -> JobFacts:
     return JobFacts(requirement=requirement, runs=runs, commits=commits)
-
-
-def one_job(status: str = "done", partial: str = "") -> Jobs:
-    """Return the jobs of a file with one job in it."""
-    return jobs_of([{"id": "J1", "status": status, "notes": partial}])[0]
 
 
 def test_agent_and_facts_agree() -> None:
