@@ -162,29 +162,6 @@ def test_where_the_agent_is(project: Path, cli: Cli) -> None:
     assert "allow" == decision(cli, "echo x > ../a", "--cwd", "sub")
 
 
-@pytest.mark.parametrize(
-    ("args", "words"),
-    [
-        ([], "Give the COMMAND to judge"),
-        (["--tool", "Bash", "--path", "x"], "Give the COMMAND to judge"),
-        (["ls", "--tool", "Write"], "Write takes no COMMAND"),
-        (["ls", "--file", "x"], "each line is a whole case"),
-        (["--file", "x", "--allow-destructive"], "each line is a whole case"),
-        (["ls", "--level", "none"], "'none' is not one of"),
-        (["ls", "--role", "boss"], "'boss' is not one of"),
-        (["ls", "--cwd", "nowhere"], "does not exist"),
-        (["ls", "--profile", "nod"], 'unknown profile "nod"'),
-        (["ls", "--allow-command", "npm run"], "plain name"),
-        (["ls", "rm"], "unexpected extra argument"),
-    ],
-)
-def test_wrong_usage(args: list[str], words: str, project: Path, cli: Cli) -> None:
-    """A usage error exits with 2, gives the reason, and checks nothing."""
-    said = cli.both("guard", "check", *args, code=2)
-    assert words in said.err
-    assert "" == said.out
-
-
 def test_the_example_of_the_help(project: Path, cli: Cli) -> None:
     """The answer on the help page is the real one."""
     page = (Path(help.__file__).parent / "safety.md").read_text(encoding="utf-8")

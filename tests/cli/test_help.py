@@ -206,30 +206,6 @@ def test_width(topic: str, columns: int, monkeypatch: pytest.MonkeyPatch, cli: C
         assert is_code or len(line) < max(min(columns, 100), 28 + longest), line
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["rum"], "There is no command, topic or word 'rum'. Did you mean 'run'?"),
-        (["budgt"], "There is no command, topic or word 'budgt'. Did you mean 'budget'?"),
-        (["ReserveQ"], "There is no command, topic or word 'ReserveQ'. Did you mean "),
-        (["rum", "show"], "There is no command or topic 'rum'. Did you mean 'run'?"),
-        (["events", "CommitPerform"], "There is no section or word of `events` 'CommitPerform'. D"),
-        (["events", "x", "--json"], "There is no event 'x'."),
-        (["runs", "shw"], "There is no command of `runs` 'shw'. Did you mean 'show'?"),
-        (["run", "show"], "There is no command of `run` 'show'."),
-        (["safety", "budget"], "There is no section or word of `safety` 'budget'."),
-        (["markers", "--json"], "Only `help events` and `help config` have a JSON Schema."),
-        (["run", "--json"], "Only `help events` and `help config` have a JSON Schema."),
-        (["--json"], "Only `help events` and `help config` have a JSON Schema."),
-    ],
-)
-def test_wrong_names(words: list[str], message: str, cli: Cli) -> None:
-    """An unknown name is one sentence and exit code 2."""
-    out, err = cli.both("help", *words, code=2)
-    assert "" == out
-    assert f"Error: {message}" in err
-
-
 LOOPS = ("run", "watch", "deliver", "loop")
 
 

@@ -226,21 +226,6 @@ def test_from_journals(here: Path, cli: Cli) -> None:
     assert "planning $9.00, implementing $3.00" in out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--right", "1.5"], "is not in the range"),
-        (["--planning", "-1"], "is not in the range"),
-        (["--seeds", "0"], "is not in the range"),
-        (["--approves-wrong", "nan"], "--approves-wrong is not a number"),
-        (["--planning", "inf"], "--planning is not a number"),
-    ],
-)
-def test_wrong_usage(arguments: list[str], message: str, cli: Cli) -> None:
-    """A figure that is impossible is one sentence, and exit code 2."""
-    assert message in cli.err("simulate", *arguments)
-
-
 def test_chart_places_each_strategy() -> None:
     """A strategy stands at its cost and its calibration; one that is never done is left out."""
     found = {

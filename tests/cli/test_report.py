@@ -114,12 +114,6 @@ def test_usage_errors(runs: Path, cli: Cli, args: list[str], words: str) -> None
     assert [] == list(runs.glob("*.html"))
 
 
-@pytest.mark.usefixtures("project")
-def test_no_journal(cli: Cli) -> None:
-    """Without runs the command fails."""
-    assert "there is no journal of a run in" in cli.err("report")
-
-
 def test_a_broken_journal(runs: Path, cli: Cli) -> None:
     """An unreadable journal is reported with the line."""
     path = runs / ".cuggino" / "journal" / f"{LAST}.jsonl"

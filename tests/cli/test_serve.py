@@ -120,24 +120,6 @@ def test_port_in_use(project: Path, cli: Cli) -> None:
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (["nowhere"], "nowhere is not a folder"),
-        (["--host", "0.0.0.0"], "without TLS"),
-        (["--host", "203.0.113.1", "--insecure"], "cannot be used"),
-        (["--host", "no.such.host.invalid", "--insecure"], "is no address"),
-        (["--cert", "here.pem"], "belong together"),
-        (["--port", "70000"], "70000 is not in the range"),
-    ],
-)
-def test_refused_options(project: Path, cli: Cli, args: list[str], message: str) -> None:
-    """Unusable options are refused in one sentence, with exit code 2."""
-    err = cli.err("serve", *args)
-    assert message in err
-    assert "Traceback" not in err
-
-
 def test_tls_files_that_are_none(project: Path, cli: Cli) -> None:
     """Files that hold no certificate are refused."""
     (project / "a.pem").write_text("no certificate")

@@ -142,19 +142,6 @@ def test_a_named_folder(project: Path, cli: Cli) -> None:
     assert not (project / ".cuggino").exists()
 
 
-def test_a_folder_that_is_missing(project: Path, cli: Cli) -> None:
-    """A folder that is none is one sentence and exit code 2."""
-    assert cli.err("top", "--once", "shop").startswith("cuggino: shop is not a folder")
-
-
-def test_no_terminal(project: Path, cli: Cli) -> None:
-    """Without a terminal it is one sentence and exit code 2."""
-    assert [
-        "cuggino: `cuggino top` needs a terminal that can move its cursor",
-        "  `cuggino top --once` prints the rows and exits",
-    ] == cli.err("top").splitlines()
-
-
 @pytest.mark.real_agent
 def test_keys_reach_the_run(run: Commanded, top: Top) -> None:
     """A run is looked in, steered, paused and stopped; leaving the screen does not end it."""
