@@ -62,8 +62,8 @@ def project(here: Path) -> Path:
 
 
 @pytest.fixture
-def type_in(project: Path, monkeypatch: pytest.MonkeyPatch) -> Setup:
-    """Run the command at a terminal, type the keys, and return the exit code."""
+def typed(monkeypatch: pytest.MonkeyPatch) -> Setup:
+    """Run a command at a terminal, type the keys, and return the exit code."""
 
     def run(keys: str, *args: str, output: Output | None = None) -> int:
         monkeypatch.setattr(console, "on_terminal", lambda: True)
@@ -72,9 +72,15 @@ def type_in(project: Path, monkeypatch: pytest.MonkeyPatch) -> Setup:
             create_app_session(input=keyboard, output=output or DummyOutput()),
         ):
             keyboard.send_text(keys)
-            return main(["setup", *args])
+            return main(list(args))
 
     return run
+
+
+@pytest.fixture
+def type_in(project: Path, typed: Setup) -> Setup:
+    """Run `cuggino setup` at a terminal, type the keys, and return the exit code."""
+    return lambda keys, *args, **more: typed(keys, "setup", *args, **more)
 
 
 @pytest.fixture
@@ -157,22 +163,6 @@ def drawn_loop(looping: Path, monkeypatch: pytest.MonkeyPatch) -> loops.DrawnLoo
     drawn = loops.DrawnLoop()
     drawn.put(monkeypatch)
     return drawn
-
-
-@pytest.fixture
-def typed(monkeypatch: pytest.MonkeyPatch) -> Setup:
-    """Run a command at a terminal, type the keys, and return the exit code."""
-
-    def run(keys: str, *args: str) -> int:
-        monkeypatch.setattr(console, "on_terminal", lambda: True)
-        with (
-            create_pipe_input() as keyboard,
-            create_app_session(input=keyboard, output=DummyOutput()),
-        ):
-            keyboard.send_text(keys)
-            return main(list(args))
-
-    return run
 
 
 @pytest.fixture

@@ -115,12 +115,10 @@ def test_existing_values_are_offered(project: Path, type_in: Setup) -> None:
     assert config == load_config(project)
 
 
-@pytest.mark.parametrize(("typed", "expected"), [("y", True), ("Y", True), ("yn", False)])
-def test_typing_switches_a_toggle(
-    typed: str, expected: bool, project: Path, type_in: Setup
-) -> None:
+@pytest.mark.parametrize(("keys", "expected"), [("y", True), ("Y", True), ("yn", False)])
+def test_typing_switches_a_toggle(keys: str, expected: bool, project: Path, type_in: Setup) -> None:
     """Typing y or n replaces the pre-filled answer."""
-    assert 0 == type_in(ENTER * 4 + typed + ENTER + ENTER)
+    assert 0 == type_in(ENTER * 4 + keys + ENTER + ENTER)
     assert expected == load_config(project).commit
 
 

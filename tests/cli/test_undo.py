@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from prompt_toolkit.application import create_app_session
-from prompt_toolkit.input import create_pipe_input
-from prompt_toolkit.output import DummyOutput
 
 from cuggino.config import Config, save_config
 from cuggino.storage import Workspace
 from cuggino_cli.main import main
-from cuggino_cli.screen import console
 from tests.cli.cli import Cli
+from tests.cli.keyboard import Setup
 from tests.cli.rounds import APPROVES, PLANS, agent
-from tests.git_project import GitProject, isolate_git
+from tests.git_project import GitProject, isolate_git, make_once
 from tests.stages.trees import tree_of
 
 DESTROYING = (
@@ -32,16 +28,14 @@ DESTROYING = (
     + APPROVES
 )
 
-Answer = Callable[[str], int]
+Files = dict[str, tuple[str, bytes]]
+Destroyed = tuple[GitProject, Files]
+BEFORE: Files = {}
+"""The files of the project before an agent has destroyed them."""
 
 
-@pytest.fixture
-def destroyed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> tuple[GitProject, dict[str, tuple[str, bytes]]]:
-    """A project with uncommitted work, and its files before an agent has destroyed them."""
-    isolate_git(monkeypatch, tmp_path / "home")
-    project = GitProject(tmp_path / "project")
+def _work_and_destroy(folder: Path) -> None:
+    project = GitProject(folder)
     project.write(".specs/a.md", "# A\n")
     project.write("README.md", "read\n")
     project.write("src/a.py", "a\n")
@@ -53,30 +47,20 @@ def destroyed(
     project.write("src/new.py", "untracked\n").chmod(0o755)
     (project.root / "src/link").symlink_to("a.py")
     (project.root / "README.md").unlink()
-    before = tree_of(project.root)
-    monkeypatch.chdir(project.root)
+    BEFORE.update(tree_of(project.root))
     assert 0 == main(["run", "--focus", "all", "--quiet"])
     assert not (project.root / "src").exists()
-    return project, before
 
 
 @pytest.fixture
-def answer(monkeypatch: pytest.MonkeyPatch) -> Answer:
-    """Run `cuggino undo` on a terminal, and type the keys."""
-
-    def run(keys: str) -> int:
-        monkeypatch.setattr(console, "on_terminal", lambda: True)
-        with (
-            create_pipe_input() as keyboard,
-            create_app_session(input=keyboard, output=DummyOutput()),
-        ):
-            keyboard.send_text(keys)
-            return main(["undo"])
-
-    return run
-
-
-Destroyed = tuple[GitProject, dict[str, tuple[str, bytes]]]
+def destroyed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Destroyed:
+    """A project with uncommitted work, and its files before an agent has destroyed them."""
+    isolate_git(monkeypatch, tmp_path / "home")
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    make_once("destroyed", folder, lambda: _work_and_destroy(folder))
+    return GitProject(folder, made=True), BEFORE
 
 
 def test_everything_is_back(destroyed: Destroyed, cli: Cli) -> None:
@@ -106,16 +90,16 @@ def test_a_stage(destroyed: Destroyed, cli: Cli) -> None:
 
 
 @pytest.mark.real_agent
-def test_a_person_is_asked(destroyed: Destroyed, answer: Answer, cli: Cli) -> None:
+def test_a_person_is_asked(destroyed: Destroyed, typed: Setup, cli: Cli) -> None:
     """Nothing changes without a yes: not after a no, Ctrl-C, or without a terminal."""
     project, before = destroyed
     after = tree_of(project.root)
     assert "pass --yes" in cli.err("undo")
     for keys in ("n\r", "\x03", "\x04"):
-        assert 1 == answer(keys)
+        assert 1 == typed(keys, "undo")
         assert "Nothing was changed.\n" in cli.printed().out
         assert after == tree_of(project.root)
-    assert 0 == answer("what\ry\r")
+    assert 0 == typed("what\ry\r", "undo")
     assert "Answer y or n" in cli.printed().out
     assert before == tree_of(project.root)
 
