@@ -257,17 +257,13 @@ def test_the_projects_own(no_built_in: None, packages: Path, project: Path) -> N
     assert ("missing", "install it by hand") == (look.state, look.hint)
 
 
-def test_a_broken_configuration(few: None, project: Path) -> None:
-    """An unreadable configuration hides no agent."""
+def test_a_broken_project(few: None, project: Path) -> None:
+    """An unreadable configuration hides no agent; a file named like a module is not imported."""
     (project / ".cuggino.json").write_text("{", encoding="utf-8")
-    assert ["claude"] == [look.name for look in inspect_agents(project)]
-
-
-def test_modules_of_the_project_are_not_run(few: None, project: Path) -> None:
-    """A project file with the name of a module is not imported."""
     for name in ("click", "reactivex", "cuggino_cli"):
         (project / f"{name}.py").write_text("open('run', 'w').close()\n", encoding="utf-8")
-    assert inspect_agents(project)[0].capabilities is not None
+    (look,) = inspect_agents(project)
+    assert ("claude", True) == (look.name, look.capabilities is not None)
     assert not (project / "run").exists()
 
 

@@ -307,9 +307,12 @@ def test_a_reader_that_leaves(ready: Path) -> None:
     assert (0, "") == shell('"$@" help config | head -n 1', ready)
 
 
-@pytest.mark.parametrize("options", [("--json", "--verbose"), ("--verbose",)], ids=["json", "text"])
 @pytest.mark.parametrize(
-    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.real_agent)]
+    ("number", "options"),
+    [
+        (signal.SIGINT, ("--verbose",)),
+        pytest.param(signal.SIGTERM, ("--json", "--verbose"), marks=pytest.mark.real_agent),
+    ],
 )
 def test_a_reader_that_does_not_read(
     ready: Path, number: signal.Signals, options: tuple[str, ...]

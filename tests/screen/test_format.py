@@ -467,7 +467,7 @@ Row = dict[str, Any]
 VERBOSITY = {None: Verbosity.VERBOSE, True: Verbosity.VERBOSE, False: Verbosity.NORMAL}
 
 
-ROWS = rows("cuggino_output")
+ROWS = rows("cuggino_output", 142)
 NOT_FOLLOWED = not_followed("cuggino_output")
 
 
@@ -493,11 +493,6 @@ def test_rows_not_followed(name: str) -> None:
     """A row listed as not followed exists and does give another result."""
     row = next(row for row in ROWS if row["id"] == name)
     assert row["output"] != _answer(row)
-
-
-def test_every_row_is_read() -> None:
-    """The data has the recorded number of rows."""
-    assert len({row["id"] for row in ROWS}) == 142
 
 
 SAID: tuple[Event, ...] = (
