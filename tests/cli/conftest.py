@@ -24,7 +24,7 @@ from tests.cli.cli import Cli
 from tests.cli.deliveries import Loop, project_of
 from tests.cli.falling import Lines
 from tests.cli.keyboard import Setup
-from tests.cli.stubborn import Terminal
+from tests.screen.pseudo_terminal import PseudoTerminal
 
 SCENARIO = """\
 [[planning]]
@@ -172,14 +172,14 @@ def said(capfd: pytest.CaptureFixture[str]) -> Lines:
 
 
 @pytest.fixture
-def terminal() -> Iterator[Terminal]:
+def terminal() -> Iterator[PseudoTerminal]:
     """A wide terminal."""
-    with closing(Terminal(200)) as made:
+    with closing(PseudoTerminal(200)) as made:
         yield made
 
 
 @pytest.fixture
-def narrow_terminal() -> Iterator[Terminal]:
+def narrow_terminal() -> Iterator[PseudoTerminal]:
     """A terminal of 40 columns."""
-    with closing(Terminal(40)) as made:
+    with closing(PseudoTerminal(40)) as made:
         yield made

@@ -16,8 +16,9 @@ from tests.cli import deliveries, loops
 from tests.cli.keyboard import CTRL_C
 from tests.cli.rounds import PLANS
 from tests.cli.stamps import unstamped
-from tests.cli.stubborn import PATIENT, RUN_STUBBORN, Terminal, read_until, working
+from tests.cli.stubborn import PATIENT, RUN_STUBBORN, read_until, working
 from tests.limits import LIMIT
+from tests.screen.pseudo_terminal import PseudoTerminal
 from tests.screen.screen import Screen
 
 WORDS = {
@@ -194,15 +195,15 @@ def test_sigterm(tmp_path: Path) -> None:
 
 
 @pytest.mark.real_agent
-def test_the_summary_on_a_terminal(tmp_path: Path, terminal: Terminal) -> None:
+def test_the_summary_on_a_terminal(tmp_path: Path, terminal: PseudoTerminal) -> None:
     """The line replaces the status, and the summary starts below it."""
     words = (*WORDS["run"], "--color", "never")
     with working(stubborn(tmp_path, "run"), *words, at=terminal) as (process, tools):
         tools.wait()
-        terminal.read("Working...")
-        terminal.read("▶ Bash: trap")  # the tool may work before its line is there
+        terminal.hears("Working...")
+        terminal.hears("▶ Bash: trap")  # the tool may work before its line is there
         process.send_signal(signal.SIGINT)
-        terminal.read("where it stopped")
+        terminal.hears("where it stopped")
         assert 130 == process.wait(LIMIT)
     lines = terminal.screen.visible()
     place = lines.index(NOTICE)
@@ -212,7 +213,7 @@ def test_the_summary_on_a_terminal(tmp_path: Path, terminal: Terminal) -> None:
 
 
 @pytest.mark.real_agent
-def test_the_list_on_a_terminal(tmp_path: Path, terminal: Terminal) -> None:
+def test_the_list_on_a_terminal(tmp_path: Path, terminal: PseudoTerminal) -> None:
     """The list stays below the lines until the first Ctrl-C, then disappears."""
     project = stubborn(tmp_path, "deliver", "coding")
     (project / ".autonoe").mkdir()
@@ -221,10 +222,10 @@ def test_the_list_on_a_terminal(tmp_path: Path, terminal: Terminal) -> None:
     words = ("deliver", "--color", "never")
     with working(project, *words, at=terminal) as (process, tools):
         tools.wait()
-        terminal.read("Running Bash... (1 tool)")
-        terminal.read(lambda: below == terminal.screen.visible()[-4:-2])  # not half a drawing
+        terminal.hears("Running Bash... (1 tool)")
+        terminal.until(lambda: below == terminal.screen.visible()[-4:-2])  # not half a drawing
         process.send_signal(signal.SIGINT)
-        terminal.read("where it stopped")
+        terminal.hears("where it stopped")
         assert 130 == process.wait(LIMIT)
     lines = unstamped("\n".join(terminal.screen.visible()))
     place = lines.index(NOTICE)
@@ -235,36 +236,36 @@ def test_the_list_on_a_terminal(tmp_path: Path, terminal: Terminal) -> None:
 
 
 @pytest.mark.real_agent
-def test_at_the_question(tmp_path: Path, narrow_terminal: Terminal) -> None:
+def test_at_the_question(tmp_path: Path, narrow_terminal: PseudoTerminal) -> None:
     """Ctrl-C at the question starts nothing and restores the terminal."""
     keyboard = narrow_terminal
     project = stubborn(tmp_path, "plan")
     with working(project, "loop", at=keyboard, types=True) as (process, _tools):
-        keyboard.read("Select (1-3, default=2):")
+        keyboard.hears("Select (1-3, default=2):")
         keyboard.type(CTRL_C)
-        keyboard.read("Loop cancelled by user.")
+        keyboard.hears("Loop cancelled by user.")
         assert 130 == process.wait(LIMIT)
-    assert keyboard.is_intact
+    assert keyboard.before == keyboard.mode()
 
 
 @pytest.mark.real_agent
-def test_after_a_question_on_a_terminal(tmp_path: Path, narrow_terminal: Terminal) -> None:
+def test_after_a_question_on_a_terminal(tmp_path: Path, narrow_terminal: PseudoTerminal) -> None:
     """After an answer the loop runs; Ctrl-C ends it without a spinner and restores the terminal."""
     keyboard = narrow_terminal
     words = ("loop", "--color", "never")
     project = stubborn(tmp_path, "build")
     with working(project, *words, at=keyboard, types=True) as (process, tools):
-        keyboard.read("Select (1-3, default=2):")
+        keyboard.hears("Select (1-3, default=2):")
         keyboard.type("3\r")
-        keyboard.read("Jobs: ")
-        keyboard.read("Working...")
-        keyboard.read("▶ Bash")  # the tool may work before its line is there
+        keyboard.hears("Jobs: ")
+        keyboard.hears("Working...")
+        keyboard.hears("▶ Bash")  # the tool may work before its line is there
         tools.wait()
         process.send_signal(signal.SIGINT)
-        keyboard.read("where it stopped")
+        keyboard.hears("where it stopped")
         assert 130 == process.wait(LIMIT)
-    assert keyboard.is_intact
-    written = keyboard.screen.getvalue()
+    assert keyboard.before == keyboard.mode()
+    written = keyboard.raw
     screen = Screen(200)
     screen.write(written[written.index("Jobs: ") :].replace("\r\n", "\n"))
     lines = unstamped("\n".join(screen.visible()))

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import codecs
-import fcntl
 import os
-import pty
 import signal
-import struct
 import subprocess
 import sys
-import termios
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,70 +16,45 @@ from tests.cli.cli import Cli
 from tests.cli.commanded import Commanded
 from tests.git_project import isolate_git
 from tests.limits import LIMIT
-from tests.screen.screen import Screen
+from tests.screen.pseudo_terminal import PseudoTerminal
 
 FOCUS = ("run", "--quiet", "--focus", "the page")
 
 
-class Top:
+class Top(PseudoTerminal):
     """The command on a pseudo-terminal, and a person at it."""
 
-    def __init__(self, folder: Path, *args: str, columns: int = 80) -> None:
-        self._ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 20, columns, 0, 0))
-        self.before = termios.tcgetattr(theirs)
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "cuggino_cli", "top", *args],
+            [sys.executable, "-m", "cuggino_cli", "top"],
             cwd=folder,
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
+            stdin=self.theirs,
+            stdout=self.theirs,
+            stderr=self.theirs,
             env={**os.environ, "TERM": "xterm", "NO_COLOR": "1"},
         )
-        self._theirs = theirs
-        self._screen = Screen(columns)
-        self._changed = threading.Condition()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        decoder = codecs.getincrementaldecoder("utf-8")()
-        while True:
-            try:
-                data = os.read(self._ours, 65536)
-            except OSError:
-                return
-            with self._changed:
-                self._screen.write(decoder.decode(data).replace("\r\n", "\n"))
-                self._changed.notify_all()
-
-    def seen(self) -> str:
-        return "\n".join(text.rstrip() for text in self._screen.visible())
 
     def sees(self, *texts: str, without: str = "\0") -> None:
         """Wait until all of the texts are on the screen, and one is not."""
-        ends = time.monotonic() + LIMIT
-        with self._changed:
-            while not all(text in self.seen() for text in texts) or without in self.seen():
-                self._changed.wait(0.1)
-                assert time.monotonic() < ends, self.seen()
 
-    def type(self, keys: str) -> None:
-        os.write(self._ours, keys.encode())
+        def shown() -> bool:
+            seen = "\n".join(self.seen())
+            return all(text in seen for text in texts) and without not in seen
+
+        self.until(shown)
 
     def ends(self) -> int:
         """Return the exit code; the terminal is as before."""
         code = self.process.wait(LIMIT)
-        assert self.before == termios.tcgetattr(self._theirs)
+        assert self.before == self.mode()
         return code
 
     def close(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-        os.close(self._theirs)
-        self._reader.join(LIMIT)
-        os.close(self._ours)
+        super().close()
 
 
 @pytest.fixture(autouse=True)
