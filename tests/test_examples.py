@@ -42,8 +42,6 @@ def test_example(path: Path, tmp_path: Path) -> None:
     assert 0 == done.returncode
 
 
-pytestmark = pytest.mark.real_agent  # many processes for a long time: with the second command
-
 PROJECT = Path(__file__).parents[1] / "examples" / "own_project"
 
 
@@ -70,6 +68,7 @@ def ran(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.real_agent
 def test_project_tests_pass(project: Path) -> None:
     """All tests pass with the fixtures of the plugin."""
     done = ran(project, "pytest", "-q", "-p", "cuggino.pytest_plugin", "-p", "no:cacheprovider")
@@ -86,6 +85,7 @@ DEFECTS = [
 """Changes of the source, each with a part of the failure it causes."""
 
 
+@pytest.mark.real_agent
 def test_defects_fail_the_tests(project: Path) -> None:
     """Each defect in the loop or the policy fails a test with a message that explains it."""
     for file, before, broken, _ in DEFECTS:
@@ -107,6 +107,7 @@ def test_project_types(project: Path) -> None:
     assert ("", 0) == (done.stdout, done.returncode), done.stderr
 
 
+@pytest.mark.real_agent
 def test_project_readme_links() -> None:
     """Every link into the project has a target."""
     links = re.findall(r"\]\((?!https?:)([^)]+)\)", (PROJECT / "README.md").read_text())

@@ -294,13 +294,12 @@ def test_messages_are_repeated_to_a_repeated_session(run: Commanded) -> None:
     ]
 
 
-pytestmark = pytest.mark.real_agent
-
 LATER = f"{_LATER}\n"
 TEXT = "Use the form in forms.py, è\n\nand no other."
 NEXT = "Add no comments."
 
 
+@pytest.mark.real_agent
 @pytest.mark.timeout(2 * LIMIT)
 def test_steer(claude_cli: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A message reaches the running agent, or the next one if it comes between sessions."""

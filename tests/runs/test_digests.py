@@ -456,7 +456,7 @@ def test_lines_with_other_whitespace(tmp_path: Path) -> None:
         assert expected == [list(iter_entries(path, only=only)) for only in (None, (), DIGESTED)]
 
 
-@settings(max_examples=2 * settings().max_examples, deadline=None)
+@settings(deadline=None)
 @given(st.lists(st.sampled_from([*KINDS, *RECORDED]).flatmap(events_of), max_size=30))
 def test_a_partial_read_gives_the_totals(
     tmp_path_factory: pytest.TempPathFactory, events: list[Event]
