@@ -35,7 +35,7 @@ class Waits(Commanded):
     """A run that waits for a file of its project."""
 
     def __init__(self, place: Path, text: str = SCENARIO, **config: object) -> None:
-        super().__init__(place, **{"sandbox": "auto", "guard": "roles", **config})
+        super().__init__(place, sandbox="auto", guard="roles", **config)
         (self.folder / "scenario.toml").write_text(text)
         self.start("run", "--quiet", "--focus", "x")
         self.has("WaitingStarted")
