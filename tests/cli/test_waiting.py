@@ -34,8 +34,8 @@ SCENARIO = (
 class Waits(Commanded):
     """A run that waits for a file of its project."""
 
-    def __init__(self, place: Path, text: str = SCENARIO, **config: object) -> None:
-        super().__init__(place, sandbox="auto", guard="roles", **config)
+    def __init__(self, place: Path, text: str = SCENARIO, *approve: str) -> None:
+        super().__init__(place, sandbox="auto", guard="roles", approve=approve)
         (self.folder / "scenario.toml").write_text(text)
         self.start("run", "--quiet", "--focus", "x")
         self.has("WaitingStarted")
@@ -102,7 +102,7 @@ PLANNED = SCENARIO.replace(
 @pytest.mark.real_agent
 def test_it_is_approved_after_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A killed run waits for the same approval when resumed, and goes on with the edited plan."""
-    run = Waits(tmp_path, PLANNED, approve=["plan"])
+    run = Waits(tmp_path, PLANNED, "plan")
     run.kill()
     code, output = run.tell("status")
     assert (4, True) == (code, "Approve the plan? (x) (cuggino approve)" in output)
