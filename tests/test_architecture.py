@@ -387,48 +387,40 @@ def _is_package(name: str) -> bool:
 
 
 @functools.cache
-def _statements(path: Path) -> tuple[ast.AST, ...]:
-    """Return all statements of a file, without the expressions in them."""
-    found: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
-    for node in found:
-        found += (
-            child
-            for child in ast.iter_child_nodes(node)
-            if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case)
-        )
+def _imported_names(path: Path) -> tuple[tuple[str, str], ...]:
+    """Return each imported module with each name imported from it, or "".
+
+    Imports in functions and for the type checker count too. Only these names are kept: thousands
+    of syntax trees in memory would slow down every collection of garbage.
+    """
+    found: list[tuple[str, str]] = []
+    statements: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    for node in statements:
+        match node:
+            case ast.Import(names=names):
+                found += ((alias.name, "") for alias in names)
+            case ast.ImportFrom(module=module, level=level, names=names):
+                assert level == 0, f"{path}:{node.lineno}: a relative import"
+                found += ((str(module), alias.name) for alias in names)
+            case _:
+                statements += (
+                    child
+                    for child in ast.iter_child_nodes(node)
+                    if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case)
+                )
     return tuple(found)
 
 
 def _imports(path: Path) -> Iterator[str]:
-    """Yield the modules that a file imports, also in functions and for the type checker."""
-    for node in _statements(path):
-        match node:
-            case ast.Import(names=names):
-                yield from (alias.name for alias in names)
-            case ast.ImportFrom(module=module, level=level, names=names):
-                assert level == 0, f"{path}:{node.lineno}: a relative import"
-                for alias in names:
-                    below = f"{module}.{alias.name}"
-                    yield below if _is_module(below) else str(module)
-            case _:
-                pass
-
-
-def _imported_names(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield each imported module with each name imported from it, or ""."""
-    for node in _statements(path):
-        match node:
-            case ast.Import(names=names):
-                yield from ((alias.name, "") for alias in names)
-            case ast.ImportFrom(module=module, names=names):
-                yield from ((str(module), alias.name) for alias in names)
-            case _:
-                pass
+    """Yield the modules that a file imports."""
+    for module, name in _imported_names(path):
+        below = f"{module}.{name}"
+        yield below if name and _is_module(below) else module
 
 
 def _late_imports(path: Path) -> Iterator[tuple[ast.FunctionDef | ast.AsyncFunctionDef, str]]:
     """Yield the modules that are imported inside functions, each with its function."""
-    for function in _statements(path):
+    for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             for node in ast.walk(function):
                 match node:

@@ -70,7 +70,7 @@ ELSEWHERE = {
     ("clusters.md", "mkdir -p ~/.local/state"): "tests/placement/test_recipes.py",
     ("clusters.md", "dask worker"): "tests/placement/test_recipes.py",
     ("clusters.md", "kubectl create"): "parsed only: needs Kubernetes",
-    ("control.md", "cuggino approve"): "tests/cli/test_approvals.py",
+    ("control.md", "cuggino approve"): "tests/cli/test_waiting.py",
     ("page.md", "ssh -L"): "parsed only: needs another machine",
     ("safety.md", "docker build"): "tests/test_dockerfile.py: its targets; needs Docker",
     ("safety.md", "docker run"): "parsed only: needs Docker",

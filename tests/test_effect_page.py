@@ -1,4 +1,4 @@
-"""`cuggino help effect` is complete, and what it says exists and runs."""
+"""`cuggino help effect` is complete, what it says exists and runs, and rows not followed exist."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from reactivex import operators as ops
 import cuggino
 from cuggino import operators
 from tests.documents.effect_names import NAMES
+from tests.vectors import DATA, rows
 
 PAGE = (Path(__file__).parents[1] / "cuggino_cli/help/effect.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| (.+?) \| (.+?) \|(?: (.+?))? \|$", PAGE, re.MULTILINE)
@@ -88,3 +89,19 @@ def test_a_wrong_example_fails(wrong: str, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     with pytest.raises(AssertionError):
         exec(compile("\n".join([*BLOCKS, wrong]), "effect.md", "exec"), {"__name__": "effect"})
+
+
+NOT_FOLLOWED = (DATA / "NOT_FOLLOWED.md").read_text(encoding="utf-8")
+LEFT_OUT = dict(re.findall(r"^## (\w+)$(.*?)(?=^## |\Z)", NOT_FOLLOWED, re.MULTILINE | re.DOTALL))
+
+
+@pytest.mark.parametrize("name", LEFT_OUT)
+def test_sections_list_rows_of_their_file(name: str) -> None:
+    """Each section is a case file, each line a distinct row of it with a reason."""
+    lines = [line for line in LEFT_OUT[name].splitlines() if line.startswith("| ")][1:]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    assert {2} == {len(row) for row in cells}
+    ids = [row[0].strip("`") for row in cells]
+    assert len(set(ids)) == len(ids) > 0
+    assert set(ids) <= {row["id"] for row in rows(name)}
+    assert all(len(row[1]) > 10 for row in cells)

@@ -13,7 +13,6 @@ from reactivex import (
     empty,
     from_iterable,
     never,
-    of,
     operators as ops,
     throw,
     timer,
@@ -55,6 +54,13 @@ class DrawnNotifier:
     def notify(self, title: str, body: str) -> Observable[Any]:
         self.sent.append((title, body))
         return self._streams.pop(0) if len(self._streams) > 1 else self._streams[0]
+
+
+def sent_about(*events: ev.Event, **options: Any) -> list[tuple[str, str]]:
+    """Return the notifications about the events of a run that then ends."""
+    notifier = DrawnNotifier()
+    Marbles().record(from_iterable(events).pipe(with_notifications(notifier, **options)))
+    return notifier.sent
 
 
 def at(hour: int) -> ev.RateLimited:
@@ -192,11 +198,7 @@ class TestMessages:
         """Control characters and markup are removed, and a long text is cut."""
         reason = "<b>@everyone</b> [log in](http://evil.example) `x` *y*" + "x" * 10_000
         parked = ev.WatchItemParked(filename="a\x1b[2J\n@here.md", reason=reason)
-        notifier = DrawnNotifier()
-        drawn().record(
-            of(parked).pipe(with_notifications(notifier, project="shop\x07", on=["parked"]))
-        )
-        title, body = notifier.sent[0]
+        ((title, body),) = sent_about(parked, project="shop\x07", on=["parked"])
         hostile = "‹b›@\u2060everyone‹/b› (log in)(http:\u2060//evil.example) 'x' ∗y∗"
         assert title.startswith("cuggino (shop): Parked: a(2J")
         assert body.startswith(f"Parked: a(2J\n@\u2060here: {hostile}")
@@ -224,20 +226,16 @@ class TestEnds:
 
     def test_an_estimated_cost(self) -> None:
         """A cost with an estimate is marked."""
-        t, notifier = Marbles(), DrawnNotifier()
         estimate = cost(0.5).model_copy(update={"cost_estimated": True})
-        events = [*RUN, cost(1.5), estimate, ev.LoopApproved(iteration=1)]
-        t.record(from_iterable(events).pipe(with_notifications(notifier, project="shop")))
-        assert "Cost: ~$2.00, 0 s" in notifier.sent[0][1]
+        ((_, body),) = sent_about(*RUN, cost(1.5), estimate, ev.LoopApproved(iteration=1))
+        assert "Cost: ~$2.00, 0 s" in body
 
     def test_a_spec_issue(self) -> None:
         """The end names what waits for a person."""
-        notifier = DrawnNotifier()
         issue = ev.LoopSpecIssue(iteration=1, content="How?", filename="001.md")
-        ends = with_notifications(notifier, on=["spec_issue"])
-        Marbles().record(from_iterable([*RUN, issue]).pipe(ends))
-        assert "cuggino: A spec issue waits for you" == notifier.sent[0][0]
-        assert "Waits for you: How? (cuggino issues)" in notifier.sent[0][1]
+        ((title, body),) = sent_about(*RUN, issue, on=["spec_issue"])
+        assert "cuggino: A spec issue waits for you" == title
+        assert "Waits for you: How? (cuggino issues)" in body
 
     @pytest.mark.parametrize(
         ("result", "title"),
@@ -252,9 +250,7 @@ class TestEnds:
     )
     def test_other_loops(self, result: ev.Event, title: str) -> None:
         """Every loop's result is sent."""
-        notifier = DrawnNotifier()
-        Marbles().record(from_iterable([*RUN, result]).pipe(with_notifications(notifier)))
-        assert [f"cuggino: {title}"] == notifier.titles
+        assert [f"cuggino: {title}"] == [sent for sent, _ in sent_about(*RUN, result)]
 
     @pytest.mark.parametrize("on", [["failed"], ["end"]])
     def test_an_error(self, on: list[Occasion]) -> None:
@@ -280,10 +276,7 @@ class TestEnds:
 
     def test_approved_is_no_failure(self) -> None:
         """With `failed` alone, an approval is not sent."""
-        notifier = DrawnNotifier()
-        ends = with_notifications(notifier, on=["failed"])
-        Marbles().record(from_iterable([*RUN, ev.LoopApproved(iteration=1)]).pipe(ends))
-        assert [] == notifier.sent
+        assert [] == sent_about(*RUN, ev.LoopApproved(iteration=1), on=["failed"])
 
     def test_result_waits(self) -> None:
         """The result comes after its notification, and what follows it after the result."""

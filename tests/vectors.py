@@ -16,10 +16,12 @@ DATA = Path(__file__).parent / "data"
 _CAMEL = re.compile(r"(?<!^)(?=[A-Z])")
 
 
-def rows(name: str) -> list[dict[str, Any]]:
-    """Return the rows of a case file, in order."""
+def rows(name: str, count: int | None = None) -> list[dict[str, Any]]:
+    """Return the rows of a case file, in order: as many as `count` says, with as many ids."""
     text = (DATA / f"{name}.jsonl").read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.splitlines() if line.strip()]
+    found = [json.loads(line) for line in text.splitlines() if line.strip()]
+    assert count in (None, len(found)) and count in (None, len({row["id"] for row in found})), name
+    return found
 
 
 def not_followed(name: str | None = None) -> dict[str, str]:

@@ -20,10 +20,11 @@ from cuggino.loops import DeliverRunOptions
 from cuggino_cli.main import main
 from cuggino_cli.screen import console
 from tests.cli import loops
+from tests.cli.cli import Cli
 from tests.cli.deliveries import Loop, project_of
 from tests.cli.falling import Lines
 from tests.cli.keyboard import Setup
-from tests.cli.stubborn import Terminal
+from tests.screen.pseudo_terminal import PseudoTerminal
 
 SCENARIO = """\
 [[planning]]
@@ -41,16 +42,28 @@ def same_keys() -> Iterator[None]:
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty project as the working directory."""
+def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
+    """The command in this process."""
+    return Cli(capsys)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder as the working directory."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / ".specs").mkdir()
     return tmp_path
 
 
 @pytest.fixture
-def type_in(project: Path, monkeypatch: pytest.MonkeyPatch) -> Setup:
-    """Run the command at a terminal, type the keys, and return the exit code."""
+def project(here: Path) -> Path:
+    """An empty project as the working directory."""
+    (here / ".specs").mkdir()
+    return here
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch) -> Setup:
+    """Run a command at a terminal, type the keys, and return the exit code."""
 
     def run(keys: str, *args: str, output: Output | None = None) -> int:
         monkeypatch.setattr(console, "on_terminal", lambda: True)
@@ -59,9 +72,15 @@ def type_in(project: Path, monkeypatch: pytest.MonkeyPatch) -> Setup:
             create_app_session(input=keyboard, output=output or DummyOutput()),
         ):
             keyboard.send_text(keys)
-            return main(["setup", *args])
+            return main(list(args))
 
     return run
+
+
+@pytest.fixture
+def type_in(project: Path, typed: Setup) -> Setup:
+    """Run `cuggino setup` at a terminal, type the keys, and return the exit code."""
+    return lambda keys, *args, **more: typed(keys, "setup", *args, **more)
 
 
 @pytest.fixture
@@ -147,36 +166,20 @@ def drawn_loop(looping: Path, monkeypatch: pytest.MonkeyPatch) -> loops.DrawnLoo
 
 
 @pytest.fixture
-def typed(monkeypatch: pytest.MonkeyPatch) -> Setup:
-    """Run a command at a terminal, type the keys, and return the exit code."""
-
-    def run(keys: str, *args: str) -> int:
-        monkeypatch.setattr(console, "on_terminal", lambda: True)
-        with (
-            create_pipe_input() as keyboard,
-            create_app_session(input=keyboard, output=DummyOutput()),
-        ):
-            keyboard.send_text(keys)
-            return main(list(args))
-
-    return run
-
-
-@pytest.fixture
 def said(capfd: pytest.CaptureFixture[str]) -> Lines:
     """Return the events that `--json` printed."""
     return lambda: [parse_event(line) for line in capfd.readouterr().out.splitlines()]
 
 
 @pytest.fixture
-def terminal() -> Iterator[Terminal]:
+def terminal() -> Iterator[PseudoTerminal]:
     """A wide terminal."""
-    with closing(Terminal(200)) as made:
+    with closing(PseudoTerminal(200)) as made:
         yield made
 
 
 @pytest.fixture
-def narrow_terminal() -> Iterator[Terminal]:
+def narrow_terminal() -> Iterator[PseudoTerminal]:
     """A terminal of 40 columns."""
-    with closing(Terminal(40)) as made:
+    with closing(PseudoTerminal(40)) as made:
         yield made

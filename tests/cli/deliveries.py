@@ -13,7 +13,6 @@ from cuggino.config import Config, save_config
 from cuggino.events import DeliverEnded, Event
 from cuggino.loops import DeliverRunOptions
 from tests.cli.drawn_runs import DrawnRun
-from tests.cli.stubborn import RUN_STUBBORN
 
 DONE = DeliverEnded(reason="all_passed", sessions=1, passed=2, total=2, cost_usd=0.5, duration=90)
 OVERALL = "Overall: 1 session(s), 2/2 deliverables passed, cost=$0.5000, duration=1m 30s"
@@ -38,13 +37,6 @@ input = { deliverableId = "DL-001", status = "passed" }
 [[coding.steps]]
 say = "All is done."
 """
-
-STUBBORN = f"""\
-[[initializer]]
-[[initializer.steps]]
-{RUN_STUBBORN}
-"""
-"""An agent with a tool that no signal but SIGKILL ends."""
 
 
 def project_of(folder: Path, scenario: str, **settings: Any) -> Path:

@@ -7,43 +7,21 @@ from pathlib import Path
 
 from cuggino.events import AgentFellBack, Event
 from cuggino.testing import InMemoryAgent
+from tests.cli.rounds import agent, plans
 
-LIMIT = """
-[[{role}.steps]]
-limit = {{ status = "rejected", resets_in = 3600 }}
-[[{role}.steps]]
-fail = {{ status = 429, text = "You've hit your limit" }}
-"""
-PLANS = """
-[[planning]]
-cost_usd = 0.01
-[[planning.steps]]
-write = "$CUGGINO_PLAN_FILE"
-text = "# Plan\\n\\n- [ ] one\\n"
-[[planning.steps]]
-say = "<PLAN_COMPLETE>one task</PLAN_COMPLETE>"
-"""
-IMPLEMENTS = """
-[[implementing]]
-cost_usd = 0.03
-[[implementing.steps]]
-write = "whole.txt"
-text = "by b"
-[[implementing.steps]]
-say = "<DONE>all of it</DONE>"
-"""
-REVIEWS = """
-[[reviewing]]
-[[reviewing.steps]]
-say = "<APPROVED>fine</APPROVED>"
-"""
-HALF = """
-[[implementing]]
-cost_usd = 0.02
-[[implementing.steps]]
-write = "half.txt"
-text = "by a"
-""" + LIMIT.format(role="implementing")
+LIMITED = (
+    {"limit": {"status": "rejected", "resets_in": 3600}},
+    {"fail": {"status": 429, "text": "You've hit your limit"}},
+)
+"""The steps of a session that meets a usage limit of an hour."""
+PLANS = plans("# Plan\n\n- [ ] one\n", cost_usd=0.01)
+IMPLEMENTS = agent(
+    "implementing",
+    {"write": "whole.txt", "text": "by b"},
+    {"say": "<DONE>all of it</DONE>"},
+    cost_usd=0.03,
+)
+HALF = agent("implementing", {"write": "half.txt", "text": "by a"}, *LIMITED, cost_usd=0.02)
 
 Lines = Callable[[], list[Event]]
 """Gives the events that `--json` has printed since."""

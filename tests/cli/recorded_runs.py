@@ -6,11 +6,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import pytest
-
 from cuggino import events as ev
 from cuggino.storage.journal import Journal, encode_outcome
-from cuggino_cli.main import main
 
 Said: TypeAlias = tuple[float, str | None, ev.Event]
 """Seconds after the beginning, stage, event."""
@@ -72,9 +69,3 @@ def record(
         journal.append(event, at=at + timedelta(seconds=seconds), stage=stage)
     journal.close()
     return journal.path
-
-
-def output_of(capsys: pytest.CaptureFixture[str], *args: str) -> str:
-    """Run the command, assert that it exits with 0, and return its output."""
-    assert 0 == main([*args])
-    return capsys.readouterr().out

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import codecs
-import fcntl
 import os
-import pty
-import select
-import struct
 import subprocess
 import sys
-import termios
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -20,18 +14,20 @@ import psutil
 
 from tests.limits import LIMIT
 from tests.processes.subscribers import eventually
-from tests.screen.screen import Screen
+from tests.screen.pseudo_terminal import PseudoTerminal
 
-ORDINARY = "from cuggino_cli.main import entry; entry()"
-PATIENT = f"""
+_PROGRAM = """
 from cuggino.processes import process
 
 Command = process.Command
-process.Command = lambda **given: Command(**{{**given, "grace": {LIMIT}}})
+process.Command = lambda **given: Command(**{{**given, "grace": {}}})
 from cuggino_cli.main import entry
 
 entry()
 """
+QUICK = _PROGRAM.format(0.1)
+"""A `cuggino` that soon kills stubborn tools."""
+PATIENT = _PROGRAM.format(LIMIT)
 """A `cuggino` that waits for stubborn tools as long as a test does, and kills none of them."""
 RUN_STUBBORN = """run = "trap '' INT TERM; while :; do sleep 1; done\""""
 """The step of a scenario in which the tool runs."""
@@ -88,8 +84,8 @@ def read_until(pipe: IO[bytes] | None, text: str) -> bytes:
 def working(
     project: Path,
     *words: str,
-    program: str = ORDINARY,
-    at: Terminal | None = None,
+    program: str = QUICK,
+    at: PseudoTerminal | None = None,
     types: bool = False,
 ) -> Iterator[tuple[subprocess.Popen[bytes], StubbornTools]]:
     """Run a command; terminate everything afterwards, and assert that no tool is left.
@@ -113,32 +109,3 @@ def working(
         process.kill()
         process.communicate()
     assert eventually(lambda: not tools.are_alive)
-
-
-class Terminal:
-    """A terminal, what is typed at it and what is seen on it."""
-
-    def __init__(self, columns: int) -> None:
-        self.ours, self.theirs = pty.openpty()
-        fcntl.ioctl(self.theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        self.screen = Screen(200)
-        self._before = termios.tcgetattr(self.theirs)
-        self._decoder = codecs.getincrementaldecoder("utf-8")()
-
-    def read(self, until: str | Callable[[], bool]) -> None:
-        """Read until the text has been written, or the condition holds."""
-        while not (until in self.screen.getvalue() if isinstance(until, str) else until()):
-            assert select.select([self.ours], [], [], LIMIT)[0], self.screen.getvalue()
-            self.screen.write(self._decoder.decode(os.read(self.ours, 4096)))
-
-    def type(self, keys: str) -> None:
-        os.write(self.ours, keys.encode())
-
-    @property
-    def is_intact(self) -> bool:
-        """True unless the program has left the terminal in another mode."""
-        return self._before == termios.tcgetattr(self.theirs)
-
-    def close(self) -> None:
-        os.close(self.ours)
-        os.close(self.theirs)

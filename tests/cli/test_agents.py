@@ -1,4 +1,4 @@
-"""`cuggino agents`: which agents are listed, and how the list looks."""
+"""`cuggino agents`: which agents are listed, how they are looked at and checked."""
 
 from __future__ import annotations
 
@@ -15,19 +15,24 @@ import time
 from collections.abc import Sequence, Set
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
+from cuggino import run
 from cuggino.agents import AgentEntry, Capabilities, agent_entries
 from cuggino.agents.choosing.registry import BUILT_IN
-from cuggino.config import Config, save_config
-from cuggino.doctor.agents import AgentReport, inspect_agent, inspect_agents
+from cuggino.config import AcpProgram, Config, load_config, save_config
+from cuggino.doctor.agents import AgentReport, _answer, _configured, inspect_agent, inspect_agents
+from cuggino.testing import no_leaks
 from cuggino.testing.leaks import is_guardian
 from cuggino_cli.main import main
 from cuggino_cli.screen.agents import agents_fragments
 from cuggino_cli.screen.columns import width
 from cuggino_cli.screen.fragments import paint
+from tests.agents.acp.scripts import PROGRAM
+from tests.cli.cli import Cli
 from tests.limits import LIMIT
 from tests.screen.screen import printed
 from tests.third_party import AGENT, install
@@ -161,12 +166,11 @@ def test_colours() -> None:
 
 
 @pytest.mark.real_agent
-def test_json(few: None, packages: Path, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json(few: None, packages: Path, project: Path, cli: Cli) -> None:
     """With `--json` each agent is one object per line, built-in agents first."""
     install(packages, "theirs", AGENT)
     save_config(project, Config(agent="theirs"))
-    assert 0 == main(["agents", "--json"])
-    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    rows = [json.loads(line) for line in cli("agents", "--json").splitlines()]
     assert [*BUILT_IN, "theirs"] == [entry.name for entry in agent_entries()]
     assert ["claude", "theirs"] == [row["name"] for row in rows]
     assert {"cuggino"} == {row["origin"] for row in rows[:-1]}
@@ -194,17 +198,12 @@ def test_json(few: None, packages: Path, project: Path, capsys: pytest.CaptureFi
 
 @pytest.mark.real_agent
 def test_without_a_terminal(
-    few: None,
-    packages: Path,
-    project: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    few: None, packages: Path, project: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pipe gets the whole table, uncolored."""
     install(packages, "theirs", AGENT.replace("a small house", "a very small house " * 20))
     monkeypatch.setenv("PATH", "/nowhere")
-    assert 0 == main(["agents"])
-    out = capsys.readouterr().out
+    out = cli("agents")
     assert "\x1b" not in out
     assert ["AGENT", "claude*", "theirs"] == [line.split()[0] for line in out.splitlines()]
     assert "a very small house " * 19 in out
@@ -258,17 +257,13 @@ def test_the_projects_own(no_built_in: None, packages: Path, project: Path) -> N
     assert ("missing", "install it by hand") == (look.state, look.hint)
 
 
-def test_a_broken_configuration(few: None, project: Path) -> None:
-    """An unreadable configuration hides no agent."""
+def test_a_broken_project(few: None, project: Path) -> None:
+    """An unreadable configuration hides no agent; a file named like a module is not imported."""
     (project / ".cuggino.json").write_text("{", encoding="utf-8")
-    assert ["claude"] == [look.name for look in inspect_agents(project)]
-
-
-def test_modules_of_the_project_are_not_run(few: None, project: Path) -> None:
-    """A project file with the name of a module is not imported."""
     for name in ("click", "reactivex", "cuggino_cli"):
         (project / f"{name}.py").write_text("open('run', 'w').close()\n", encoding="utf-8")
-    assert inspect_agents(project)[0].capabilities is not None
+    (look,) = inspect_agents(project)
+    assert ("claude", True) == (look.name, look.capabilities is not None)
     assert not (project / "run").exists()
 
 
@@ -331,3 +326,100 @@ def _words(process: psutil.Process) -> list[str]:
         return process.cmdline()
     except psutil.Error:
         return []
+
+
+RULES = ["program", "session", "mode", "guard", "mcp_server", "unknown_session"]
+UNKNOWN = {"session/resume": {"code": -32602, "message": "No such session"}}
+
+
+@pytest.fixture
+def checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a function that checks the scripted program and returns the results."""
+    monkeypatch.chdir(tmp_path)
+
+    def check(cli: Cli, asks: bool = True, **script: Any) -> Any:
+        file = tmp_path / "script.json"
+        file.write_text(json.dumps(script))
+        command = [sys.executable, "-IS", str(PROGRAM), str(file)]
+        program = AcpProgram(command=command, mode="ask", asks=asks)
+        save_config(tmp_path, Config(acp={"mine": program}))
+        code = main(["agents", "check", "acp:mine", "--json"])
+        rows = [json.loads(line) for line in cli.printed().out.splitlines()]
+        assert RULES == [row["rule"] for row in rows]
+        log = file.with_suffix(".log")
+        assert "session/prompt" not in log.read_text()
+        return code, {row["rule"]: (row["outcome"], row["message"]) for row in rows}
+
+    return check
+
+
+def test_kept(checked: Any, cli: Cli) -> None:
+    """A program that keeps all rules is not prompted; servers may be started later."""
+    code, found = checked(cli, errors=UNKNOWN)
+    assert 0 == code
+    skipped = found.pop("mcp_server")
+    assert ("skipped", "it was not started before the first prompt") == skipped
+    assert {"passed"} == {outcome for outcome, _ in found.values()}
+    assert "mode ask" == found["mode"][1]
+    assert "No such session" in found["unknown_session"][1]
+
+
+@pytest.mark.parametrize(
+    ("script", "rule", "words"),
+    [
+        ({"keeps": True, "errors": UNKNOWN}, "mode", "its mode ask is not in force"),
+        ({}, "unknown_session", "as if it were known"),
+    ],
+)
+def test_broken(checked: Any, cli: Cli, script: dict[str, Any], rule: str, words: str) -> None:
+    """A broken rule is named, with exit code 1."""
+    code, found = checked(cli, **script)
+    assert (1, "failed") == (code, found[rule][0])
+    assert words in found[rule][1]
+    failed = [name for name, (outcome, _) in found.items() if outcome == "failed"]
+    assert rule in failed
+
+
+def test_unguarded(checked: Any, cli: Cli) -> None:
+    """Rules for features that a program does not claim, such as asking, are skipped."""
+    given: dict[str, Any] = {"initialize": {"agentCapabilities": {}}}
+    code, found = checked(cli, asks=False, **given)
+    assert 0 == code
+    assert {"skipped"} == {found[rule][0] for rule in ("mode", "guard", "unknown_session")}
+
+
+def test_lines(here: Path, cli: Cli) -> None:
+    """A missing program fails every rule that starts it, one line each."""
+    save_config(here, Config(acp={"mine": AcpProgram(command=["no-such-agent"])}))
+    out = cli("agents", "check", "acp:mine", code=1).splitlines()
+    assert "failed   program: the agent program no-such-agent was not found" in out[0]
+    assert out[0].startswith("failed   program")
+    assert len(RULES) == len(out)
+
+
+def test_other_agents(cli: Cli) -> None:
+    """Only programs of the protocol can be checked."""
+    assert "is no program of the Agent Client Protocol" in cli.err("agents", "check", "claude")
+
+
+def test_the_agents_of_a_project(tmp_path: Path) -> None:
+    """A project's agents include those of roles and the fallbacks of one role or of all."""
+    config = {
+        "agent": "claude",
+        "agents": {"planning": {"agent": "a:A", "fallback": ["b:B"]}, "audit": "c:C"},
+        "fallback": ["d:D"],
+    }
+    (tmp_path / ".cuggino.json").write_text(json.dumps(config))
+    assert {"claude", "a:A", "b:B", "c:C", "d:D"} == set(_configured(load_config(tmp_path)))
+
+
+def test_an_answer(tmp_path: Path) -> None:
+    """What an inspection prints is its answer, whatever its exit code."""
+    words = [sys.executable, "-c", "print('said'); exit(1)"]
+    assert b"said\n" == run(_answer(words, tmp_path, seconds=LIMIT))
+
+
+def test_an_inspection_that_times_out(tmp_path: Path) -> None:
+    """An inspection that still runs when the time is up has no answer, and leaves no process."""
+    with no_leaks():
+        assert run(_answer(["sleep", "600"], tmp_path, seconds=0.0)) is None

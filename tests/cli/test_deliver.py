@@ -1,7 +1,8 @@
-"""`cuggino deliver`: the output and exit code of each outcome of the loop."""
+"""`cuggino deliver`: outcomes, options, and the recorded command lines of Autonoe."""
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,20 @@ from typing import Any
 import pytest
 
 from cuggino import Runtime, dump_event, events as ev, parse_event
-from cuggino.errors import AgentNotFound, BudgetExceeded, CugginoError, QuotaExceeded
+from cuggino.errors import AgentNotFound, BudgetExceeded, ConfigError, CugginoError, QuotaExceeded
+from cuggino.guard.sandbox import SandboxMode, start_warnings
 from cuggino_cli.main import main
+from cuggino_cli.options.deliver import (
+    max_iterations,
+    max_retries,
+    project_folder,
+    thinking_tokens,
+    whole_number,
+)
+from tests.cli.cli import Cli
 from tests.cli.deliveries import DONE, OVERALL, SCENARIO, Loop, project_of
 from tests.cli.stamps import unstamped
+from tests.vectors import not_followed, rows
 
 RESUME = "`cuggino deliver --resume` continues where it stopped"
 STARTED = ev.DeliverSessionStarted(session=1, instruction="coding")
@@ -52,13 +63,10 @@ def test_exit_codes(
     assert compatible == main(["deliver", output, "--compat-exit-codes"])
 
 
-def test_banner_and_summary(
-    delivered: Path, loop: Loop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_banner_and_summary(delivered: Path, loop: Loop, cli: Cli) -> None:
     """The banner shows the options, the summary the outcome."""
     loop.events = (STARTED, ev.ToolCall(name="Bash", input={"command": "ls"}), LISTED, DONE)
-    main(["deliver", "-n", "3", "-m", "small", "--thinking", "-P", "big"])
-    out, err = capsys.readouterr()
+    out, err = cli.both("deliver", "-n", "3", "-m", "small", "--thinking", "-P", "big", code=None)
     lines = unstamped(out)
     assert lines[0].startswith("cuggino deliver v")
     assert [
@@ -81,19 +89,16 @@ def test_banner_and_summary(
 
 
 @pytest.mark.parametrize("reason", ["interrupted", "failed"])
-def test_how_to_resume(
-    reason: ev.DeliverExit, delivered: Path, loop: Loop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_how_to_resume(reason: ev.DeliverExit, delivered: Path, loop: Loop, cli: Cli) -> None:
     """An outcome that can be resumed shows how, in any folder."""
     end_of(loop, reason)
-    main(["deliver"])
-    assert RESUME == capsys.readouterr().out.splitlines()[-1]
+    assert RESUME == cli("deliver", code=None).splitlines()[-1]
     other = project_of(delivered.parent / "other", "", journal=False)
     main(["deliver", "-p", "../other"])
     expected = (
         f"`cuggino deliver --project-dir {other}` starts a new run with the current deliverables"
     )
-    assert capsys.readouterr().out.splitlines()[-1].startswith(expected)
+    assert cli.printed().out.splitlines()[-1].startswith(expected)
 
 
 @pytest.mark.parametrize(
@@ -126,62 +131,52 @@ def test_an_error_in_the_outcome(
     expected: list[str],
     delivered: Path,
     loop: Loop,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     """The error is printed once, then its advice, then how to resume."""
     loop.events = (STARTED, session, ev.DeliverEnded(reason=reason, error=error.message))
     loop.error = error
     assert error.code == main(["deliver"])
-    out, err = capsys.readouterr()
+    out, err = cli.printed()
     assert expected == unstamped(err)[-2:]
     assert RESUME == out.splitlines()[-1]
     assert 1 == (out + err).count("hit your limit")
     assert 1 == main(["deliver", "--compat-exit-codes"])
 
 
-def test_an_error_with_json(
-    delivered: Path, loop: Loop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_error_with_json(delivered: Path, loop: Loop, cli: Cli) -> None:
     """With `--json` standard output has events only; the error goes to stderr once."""
     loop.events = (STARTED, LISTED, ev.DeliverEnded(reason="budget_exceeded"))
     loop.error = BudgetExceeded("all is spent")
     for more, code in (([], 13), (["--compat-exit-codes"], 1)):
-        assert code == main(["deliver", "--json", "--debug", *more])
-        out, err = capsys.readouterr()
+        out, err = cli.both("deliver", "--json", "--debug", *more, code=code)
         assert list(loop.events) == [parse_event(line) for line in out.splitlines()]
         assert out == "".join(f"{dump_event(event)}\n" for event in loop.events)
         assert ["cuggino: all is spent"] == err.splitlines()
 
 
-def test_an_error_before_the_outcome(
-    delivered: Path, loop: Loop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_error_before_the_outcome(delivered: Path, loop: Loop, cli: Cli) -> None:
     """An error before any outcome is reported like that of any command."""
     loop.events, loop.error = (), CugginoError("the disk is full", hint="make room")
     for more in ([], ["--compat-exit-codes"]):
-        assert 1 == main(["deliver", *more])
-        out, err = capsys.readouterr()
+        out, err = cli.both("deliver", *more, code=1)
         expected = ("", ["cuggino: the disk is full", "  make room"])
         assert expected == (out, err.splitlines())
 
 
 @pytest.mark.parametrize("debug", [False, True])
-def test_an_unexpected_error(
-    debug: bool, delivered: Path, loop: Loop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unexpected_error(debug: bool, delivered: Path, loop: Loop, cli: Cli) -> None:
     """An internal error is one line; `--debug` shows its location."""
     loop.events, loop.error = (STARTED,), ZeroDivisionError("by zero")
-    assert 1 == main(["deliver", *(["--debug"] if debug else [])])
-    err = capsys.readouterr().err
+    err = cli.err("deliver", *(["--debug"] if debug else []), code=1)
     assert "Error: by zero" in err.splitlines()
     assert debug == ("Traceback" in err)
 
 
-def test_quiet(delivered: Path, loop: Loop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet(delivered: Path, loop: Loop, cli: Cli) -> None:
     """With `--quiet` only sessions and the outcome are printed."""
     loop.events = (STARTED, ev.ToolCall(name="Bash"), DONE)
-    main(["deliver", "--quiet"])
-    lines = unstamped(capsys.readouterr().out)
+    lines = unstamped(cli("deliver", "--quiet", code=None))
     assert ["Session 1 started", "All achievable deliverables passed", OVERALL] == lines[:3]
 
 
@@ -195,18 +190,16 @@ def test_resuming(delivered: Path, loop: Loop, monkeypatch: pytest.MonkeyPatch) 
     assert [] == loop.options
 
 
-def test_nothing_to_resume(delivered: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_to_resume(delivered: Path, cli: Cli) -> None:
     """Without an unfinished run nothing is started."""
-    assert 2 == main(["deliver", "--resume"])
-    out, err = capsys.readouterr()
+    out, err = cli.both("deliver", "--resume", code=2)
     assert ("", True) == (out, err.startswith("cuggino: "))
 
 
-def test_a_real_run(delivered: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_real_run(delivered: Path, cli: Cli) -> None:
     """A scripted agent creates the deliverables, and another session completes them."""
     project_of(delivered, SCENARIO, sandbox="off")
-    assert 11 == main(["deliver", "-n", "1"])
-    out, err = capsys.readouterr()
+    out, err = cli.both("deliver", "-n", "1", code=11)
     lines = unstamped(out)
     assert lines[-6:] == [
         "All is laid.",
@@ -217,13 +210,11 @@ def test_a_real_run(delivered: Path, capsys: pytest.CaptureFixture[str]) -> None
         "Session stopped: max iterations reached",
     ]
     assert "" == err
-    assert 0 == main(["deliver", "-n", "1", "--json"])
-    events = [parse_event(line) for line in capsys.readouterr().out.splitlines()]
+    events = [parse_event(line) for line in cli("deliver", "-n", "1", "--json").splitlines()]
     last = events[-1]
     assert isinstance(last, ev.DeliverEnded)
     assert ("all_passed", 1, 1) == (last.reason, last.passed, last.total)
-    assert 0 == main(["deliver"])
-    assert "Overall: 0 session(s), 1/1 deliverables passed" in capsys.readouterr().out
+    assert "Overall: 0 session(s), 1/1 deliverables passed" in cli("deliver")
 
 
 def test_the_loop_gets_the_interrupt_signal(
@@ -241,17 +232,269 @@ def test_the_loop_gets_the_interrupt_signal(
     assert (0, []) == (main(["deliver"]), heard)
 
 
+@pytest.mark.usefixtures("no_session_pause")
 @pytest.mark.parametrize(
     "again", [["follow"], pytest.param(["runs", "replay", "0"], marks=pytest.mark.real_agent)]
 )
-def test_a_recorded_run_looks_the_same(
-    again: list[str], delivered: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_recorded_run_looks_the_same(again: list[str], delivered: Path, cli: Cli) -> None:
     """Whoever follows or replays the run sees what its command has printed, and nothing twice."""
     project_of(delivered, SCENARIO, sandbox="off")
-    assert 0 == main(["deliver"])
-    lines = unstamped(capsys.readouterr().out)
-    assert 0 == main(again)
-    replayed = unstamped(capsys.readouterr().out)
+    lines = unstamped(cli("deliver"))
+    replayed = unstamped(cli(*again))
     assert "All is done." in replayed
     assert lines[-len(replayed) :] == replayed
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        ([], {"workflow": "run", "max_sessions": None, "max_retries": 3, "thinking": None}),
+        ([], {"verify": False, "recheck": False, "strict_transitions": False, "budget": None}),
+        (["-n", "7"], {"max_sessions": 7}),
+        (["--max-iterations", "7"], {"max_sessions": 7}),
+        (["--max-retries", "0"], {"max_retries": 0}),
+        (["-m", "small"], {"model": "small"}),
+        (["--model", "small", "--plan-model", "big"], {"model": "small", "plan_model": "big"}),
+        (["-P", "big"], {"plan_model": "big", "model": None}),
+        (["--no-sandbox"], {"sandbox": "off"}),
+        (["--wait-for-quota"], {"wait_for_quota": True}),
+        (["-D"], {"allow_destructive": True}),
+        (["--allow-destructive"], {"allow_destructive": True, "sandbox": "auto"}),
+        (["--thinking"], {"thinking": 8192}),
+        (["--thinking", "2048"], {"thinking": 2048}),
+        (["--budget", "2.5"], {"budget": 2.5}),
+        (["--max-tokens", "9000"], {"max_tokens": 9000}),
+        (["--max-duration", "1h30m"], {"max_duration": 5400.0}),
+        (["--verify", "--recheck"], {"verify": True, "recheck": True}),
+        (["--strict-transitions"], {"strict_transitions": True}),
+        (["sync"], {"workflow": "sync"}),
+        (["sync", "-n", "2", "--thinking"], {"workflow": "sync", "thinking": 8192}),
+        (["--thinking", "sync"], {"workflow": "sync", "thinking": 8192}),
+        (["-n", "2", "sync"], {"workflow": "sync", "max_sessions": 2}),
+        (["--agent", "scripted:scenario.toml"], {"agent": "scripted:scenario.toml"}),
+    ],
+)
+def test_options_reach_the_loop(
+    args: list[str], expected: dict[str, Any], delivered: Path, loop: Loop
+) -> None:
+    """Each option reaches the loop; the configuration supplies the others."""
+    assert 0 == main(["deliver", *args])
+    (options,) = loop.options
+    assert expected == {name: getattr(options, name) for name in expected}
+
+
+def test_the_configuration_applies(delivered: Path, loop: Loop) -> None:
+    """Missing options come from the configuration of the given project."""
+    other = project_of(delivered.parent / "other", "", maxRetries=5, model="small", budget=3)
+    assert 0 == main(["deliver", "--project-dir", "../other"])
+    (options,) = loop.options
+    assert (5, "small", 3.0) == (options.max_retries, options.model, options.budget)
+    assert (other, other) == (options.cwd, loop.runtimes[0].cwd)
+
+
+@pytest.mark.parametrize(("guard", "expected"), [("roles", "full"), ("off", "off")])
+def test_the_guard(guard: str, expected: str, delivered: Path, loop: Loop) -> None:
+    """Agents are guarded at `full` unless the guard is off."""
+    project_of(delivered, "", guard=guard)
+    main(["deliver"])
+    assert expected == loop.options[0].guard
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["-n", "0"], "Max iterations must be positive, got 0"),
+        (["-n", "-1"], "Max iterations must be positive, got -1"),
+        (["-n", "12abc"], "Max iterations must be a whole number, got 12abc"),
+        (["-n", "1.5"], "Max iterations must be a whole number, got 1.5"),
+        (["--max-retries", "-1"], "Max retries must be non-negative, got -1"),
+        (["--max-retries", ""], "Max retries must be a whole number, got "),
+        (["--thinking", "512"], "Thinking budget must be at least 1024 tokens, got 512"),
+        (["--thinking", "x"], "Invalid thinking budget: x"),
+        (["--thinking=1023"], "Thinking budget must be at least 1024 tokens, got 1023"),
+        (["--verify", "sync"], "--verify and --recheck are for `cuggino deliver` without sync."),
+        (["sync", "--recheck"], "--verify and --recheck are for `cuggino deliver` without sync."),
+        (["--resume", "--verify"], "--verify: only for a new run, not with --resume."),
+        (
+            ["sync", "-n", "2", "--resume"],
+            "sync and --max-iterations: only for a new run, not with --resume.",
+        ),
+        (["--quiet", "--verbose"], "--verbose and --quiet exclude each other."),
+        (["--nothing"], "No such option"),
+        (["nothing"], "nothing"),
+        (["--budget", "0"], "0"),
+    ],
+)
+@pytest.mark.parametrize(("more", "code"), [([], 2), (["--compat-exit-codes"], 1)])
+def test_wrong_usage(
+    args: list[str], message: str, more: list[str], code: int, delivered: Path, loop: Loop, cli: Cli
+) -> None:
+    """A usage error is reported on standard error, and nothing is started."""
+    out, err = cli.both("deliver", *more, *args, code=code)
+    assert ("", []) == (out, loop.options)
+    assert message in err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(("more", "code"), [([], 2), (["--compat-exit-codes"], 1)])
+def test_no_such_project(more: list[str], code: int, delivered: Path, cli: Cli) -> None:
+    """A project that is missing or a file is reported with its absolute path."""
+    for name in ("nowhere", "SPEC.md"):
+        assert code == main(["deliver", "-p", name, *more])
+        expected = f"Error: Project directory does not exist: {delivered / name}"
+        assert expected == cli.printed().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(("more", "code"), [([], 2), (["--compat-exit-codes"], 1)])
+def test_no_specification(more: list[str], code: int, delivered: Path, cli: Cli) -> None:
+    """Without SPEC.md nothing is started, written or shown as started."""
+    (delivered / "SPEC.md").unlink()
+    before = sorted(delivered.rglob("*"))
+    out, err = cli.both("deliver", *more, code=code)
+    assert "" == out
+    assert f"cuggino: SPEC.md not found in {delivered}\n" in err
+    assert before == sorted(delivered.rglob("*"))
+
+
+@pytest.mark.parametrize(
+    ("args", "env", "settings", "expected"),
+    [
+        (["--no-sandbox", "-D"], {"AUTONOE_NO_SANDBOX": "1"}, {}, (True, "cli", True)),
+        ([], {"AUTONOE_NO_SANDBOX": "1"}, {}, (True, "env", False)),
+        (["-D"], {"AUTONOE_NO_SANDBOX": "true"}, {}, (False, "default", True)),
+        ([], {}, {"allowDestructive": True}, (False, "default", True)),
+        (["-D"], {}, {"guard": "off"}, (False, "default", False)),
+    ],
+)
+def test_the_warnings_at_the_start(
+    args: list[str],
+    env: dict[str, str],
+    settings: dict[str, Any],
+    expected: tuple[bool, Any, bool],
+    delivered: Path,
+    loop: Loop,
+    monkeypatch: pytest.MonkeyPatch,
+    cli: Cli,
+) -> None:
+    """The sandbox warning precedes the one about destructive commands, with roles too."""
+    project_of(delivered, "", **settings)
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    main(["deliver", *args])
+    disabled, source, destructive = expected
+    warnings = start_warnings(SandboxMode(disabled, source), allow_destructive=destructive)
+    lines = cli.printed().err.splitlines()
+    assert list(warnings) == lines[: len(warnings)]
+    assert len(warnings) == sum(line.startswith("Warning") for line in lines)
+
+
+def test_a_guard_that_is_off(delivered: Path, loop: Loop, cli: Cli) -> None:
+    """The banner reports a guard that is off."""
+    project_of(delivered, "", guard="off")
+    assert "cuggino: the guard is off: only the sandbox limits what agents may do\n" == cli.err(
+        "deliver", code=None
+    )
+
+
+Row = dict[str, Any]
+
+ROWS = {row["id"]: row for row in rows("cli_options", 43)}
+NOT_FOLLOWED = not_followed("cli_options")
+_GIVEN = {"projectDir": "-p", "maxIterations": "-n", "maxRetries": "--max-retries"}
+
+
+def _answer(row: Row, folder: Path, loop: Loop, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return our result for a row's arguments in the recorded form."""
+    args = json.loads(json.dumps(row["args"]).replace("<DIR>", str(folder)))
+    match row["fn"]:
+        case "validate_project_dir":
+            return _is_good(lambda: project_folder(args[0]))
+        case "parse_numeric_option":
+            number = whole_number(args[0])
+            return number if number is not None else "refused"
+        case "parse_thinking_option" if args == [False]:
+            main(["deliver"])
+            return {"type": "disabled" if loop.options[0].thinking is None else "enabled"}
+        case "parse_thinking_option" if args == [True]:
+            main(["deliver", "--thinking"])
+            return {"type": "enabled", "tokens": loop.options[0].thinking}
+        case "parse_thinking_option":
+            try:
+                return {"type": "enabled", "tokens": thinking_tokens(args[0])}
+            except ValueError as error:
+                return {"type": "error", "error": str(error)}
+        case "check_spec_exists" | "validate_prerequisites":
+            exists = row["fn"] == "validate_prerequisites"
+            if not exists:
+                (folder / "SPEC.md").unlink()
+            good = _is_good(Runtime.live(cwd=folder).deliverer.check)
+            return {"success": good} if exists else good
+        case _:
+            return _validated(row, *args, loop=loop, monkeypatch=monkeypatch)
+
+
+def _is_good(look: Any) -> bool:
+    try:
+        look()
+    except (ValueError, ConfigError):
+        return False
+    return True
+
+
+def _validated(
+    row: Row,
+    given: Row,
+    env: dict[str, str] | None = None,
+    *,
+    loop: Loop,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Row:
+    """Return the options in the recorded form."""
+    for name, value in (env or {}).items():
+        monkeypatch.setenv(name, value)
+    args = [word for key, flag in _GIVEN.items() if key in given for word in (flag, given[key])]
+    args += ["--thinking", given["thinking"]] if "thinking" in given else []
+    args += ["--no-sandbox"] if given.get("sandbox") is False else []
+    sync = ["sync"] if row["fn"] == "validate_sync_options" else []
+    if main(["deliver", *sync, *args]) != 0:
+        reads = {"projectDir": project_folder, "maxIterations": max_iterations}
+        more: dict[str, Any] = {"maxRetries": max_retries, "thinking": thinking_tokens}
+        return {"success": False, "error": _complaint(given, {**reads, **more})}
+    (options,) = loop.options
+    by_flag = given.get("sandbox") is False
+    source = "default" if options.sandbox != "off" else "cli" if by_flag else "env"
+    answer = {
+        "projectDir": str(options.cwd),
+        "maxIterations": options.max_sessions,
+        "maxRetries": options.max_retries,
+        "debug": False,
+        "waitForQuota": options.wait_for_quota,
+        "allowDestructive": options.allow_destructive,
+        "sandboxMode": {"disabled": options.sandbox == "off", "source": source},
+    }
+    told = row["expected"].get("options", {})
+    return {"success": True, "options": {key: answer[key] for key in told}}
+
+
+def _complaint(given: Row, reads: dict[str, Any]) -> str:
+    for key, read in reads.items():
+        try:
+            if key in given:
+                read(given[key])
+        except ValueError as error:
+            return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_recorded_options(
+    name: str, delivered: Path, loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A recorded command line is parsed as recorded, unless its row is an exception."""
+    row = ROWS[name]
+    if row["fn"] in ("create_sandbox_mode", "get_sandbox_warning_message"):
+        assert row["rev"] == "head"  # in tests/guard/test_agent_settings.py
+        return
+    (delivered / "file.txt").touch()
+    expected = json.loads(json.dumps(row["expected"]).replace("<DIR>", str(delivered)))
+    answer = _answer(row, delivered, loop, monkeypatch)
+    assert (expected == answer) == (name not in NOT_FOLLOWED)

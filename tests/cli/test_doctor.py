@@ -1,9 +1,12 @@
-"""`cuggino doctor`: each check, and the command with its exit codes."""
+"""`cuggino doctor`: each check of settings, agents and packages, and the exit codes."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import sys
+from importlib import util
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +15,18 @@ import pytest
 from cuggino._version import __version__
 from cuggino.agents.base.guard import find_bash
 from cuggino.config import Config, save_config
+from cuggino.doctor import loops, project as project_checks
 from cuggino.doctor.agent_checks import HONEST, check_program, permissions
 from cuggino.doctor.checks import configuration
 from cuggino.doctor.result import CheckResult
+from cuggino.errors import install_extra
 from cuggino.guard.shell.shfmt import find_shfmt
 from cuggino.testing import InMemoryAgent
 from cuggino.wakefulness import sleep_prevention
 from cuggino_cli.commands.doctor import result_fragments
 from cuggino_cli.main import main
 from cuggino_cli.screen.fragments import paint
+from tests.cli.cli import Cli
 from tests.cli.looking import look, look_at_all, place
 
 
@@ -269,9 +275,7 @@ def test_fragments() -> None:
 
 
 @pytest.mark.usefixtures("no_repository")
-def test_command_without_problems(
-    ready: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_command_without_problems(ready: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     """A project without problems exits with 0, and is printed plainly to a pipe."""
     monkeypatch.setenv("AUTONOE_NO_SANDBOX", "1")
     monkeypatch.setenv("WAKEPY_FAKE_SUCCESS", "1")
@@ -298,24 +302,22 @@ def test_command_without_problems(
         "",
         "No problems.",
     ]
-    assert expected == capsys.readouterr().out.splitlines()
+    assert expected == cli.printed().out.splitlines()
 
 
-def test_command_with_problems(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_with_problems(ready: Path, cli: Cli) -> None:
     """Problems are counted and exit with 1; `--agent` replaces the configured agent."""
     (ready / ".specs" / "login.md").unlink()
-    assert 1 == main(["doctor", "--agent", "nobody"])
-    lines = capsys.readouterr().out.splitlines()
+    lines = cli("doctor", "--agent", "nobody", code=1).splitlines()
     assert 'problem  agent: unknown agent "nobody"' in lines
     assert "2 problems." == lines[-1]
 
 
 @pytest.mark.usefixtures("no_repository")
-def test_command_with_broken_configuration(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_with_broken_configuration(ready: Path, cli: Cli) -> None:
     """With a broken configuration only independent checks run."""
     (ready / ".cuggino.json").write_text("{nope", encoding="utf-8")
-    assert 1 == main(["doctor"])
-    lines = capsys.readouterr().out.splitlines()
+    lines = cli("doctor", code=1).splitlines()
     topics = [line[9:].partition(":")[0] for line in lines if line[:1].strip() and ":" in line]
     assert ["configuration", "workspace", "git", "session files"] == topics
     assert "1 problem." == lines[-1]
@@ -339,3 +341,230 @@ def test_backlog(ready: Path) -> None:
     assert noted.status == "note"
     assert noted.what.startswith("backlog: 002-empty.md is no item: ")
     assert CheckResult("ok", "backlog: 1 item") == counted
+
+
+def test_all_agents_of_the_configuration(ready: Path) -> None:
+    """Agents of roles and fallbacks are checked too, with their purpose."""
+    raw = {
+        "agent": "scripted:scenario.toml",
+        "agents": {"audit": "nobody", "judge": {"model": "m"}},
+        "fallback": [{"agent": "claude", "path": fake_claude(ready.parent, "1.0.0")}, "nobody"],
+    }
+    (ready / ".cuggino.json").write_text(json.dumps(raw), encoding="utf-8")
+    found = look_at_all(ready)
+    agents = [(finding.status, finding.what) for finding in found if "agent" in finding.what[:6]]
+    assert [
+        ("ok", f"agent: scripted:scenario.toml {__version__}"),
+        ("problem", 'agent (audit, fall-back): unknown agent "nobody"'),
+    ] == agents[:2]
+    ((status, what),) = agents[2:]
+    assert "problem" == status
+    assert what.startswith("agent (fall-back): ")
+    only = look_at_all(ready, agent="scripted:scenario.toml")
+    assert 1 == sum(finding.what.startswith("agent") for finding in only)
+
+
+def test_a_budget_that_cannot_hold(ready: Path) -> None:
+    """A budget is checked against what the agents report, without starting any."""
+
+    def found(**settings: object) -> list[tuple[str, str]]:
+        raw = {"agent": "scripted:scenario.toml", **settings}
+        (ready / ".cuggino.json").write_text(json.dumps(raw), encoding="utf-8")
+        results = look_at_all(ready)
+        return [(one.status, one.what) for one in results if one.what.startswith("budget")]
+
+    assert [] == found()
+    assert [] == found(budget=5)
+    silent = {"budget": 5, "fallback": [{"agent": "codex", "model": "gpt-99"}]}
+    ((status, what),) = found(**silent)
+    assert "problem" == status
+    assert "The budget of $5.00 cannot hold: codex reports no dollars" in what
+    assert [] == found(**silent, priceAs="gpt-5.5")
+    ((status, what),) = found(budget=5, fallback=["codex"])
+    assert "note" == status
+    assert "an unknown model ends the run" in what
+    ((status, what),) = found(budget=5, fallback=["acp:kimi"])
+    assert "note" == status
+    assert "acp:kimi reports neither dollars nor tokens" in what
+    ((status, what),) = found(priceAs="gpt-99")
+    assert ("problem", 'budget: the price of "gpt-99" in priceAs is unknown') == (status, what)
+
+
+def test_an_agent_of_a_role_is_guarded(ready: Path) -> None:
+    """An agent's guard is reported with its role; an agent without one is a problem."""
+    raw = {
+        "agent": "scripted:scenario.toml",
+        "agents": {"audit": "scripted:scenario.toml", "judge": "tests.cli.falling:Loose"},
+        "fallback": [{"agent": "scripted:scenario.toml", "path": "x"}],
+    }
+    (ready / ".cuggino.json").write_text(json.dumps(raw), encoding="utf-8")
+    found = look_at_all(ready, trusted=True)
+    guards = [finding for finding in found if finding.what.startswith("guard")]
+    assert ["ok", "problem", "ok"] == [finding.status for finding in guards]
+    assert guards[1].what.startswith("guard (judge): tests.cli.falling")
+    assert guards[2].what.startswith("guard (fall-back): roles (")
+
+
+@pytest.fixture
+def deliverables(tmp_path: Path) -> Path:
+    (tmp_path / "SPEC.md").write_text("A page.\n")
+    (tmp_path / ".autonoe").mkdir()
+    settings(tmp_path, {"mcpServers": {}})
+    return tmp_path
+
+
+def settings(folder: Path, value: dict[str, Any]) -> None:
+    (folder / ".autonoe" / "agent.json").write_text(json.dumps(value))
+
+
+def status(folder: Path, *flags: tuple[bool, bool]) -> None:
+    items = [
+        {
+            "id": f"D{n}",
+            "description": "x",
+            "acceptanceCriteria": ["y"],
+            "passed": passed,
+            "blocked": blocked,
+        }
+        for n, (passed, blocked) in enumerate(flags)
+    ]
+    day = {"createdAt": "2026-01-02", "updatedAt": "2026-01-02"}
+    text = json.dumps({**day, "deliverables": items})
+    (folder / ".autonoe" / "status.json").write_text(text)
+
+
+def test_nothing_elsewhere(tmp_path: Path) -> None:
+    """Nothing is reported where the loop is not used."""
+    assert [] == look("deliverables", tmp_path)
+
+
+def test_no_other_specification_is_needed(deliverables: Path) -> None:
+    """A missing specs folder is a problem, but only a note next to a `SPEC.md`."""
+    assert ["note"] == [one.status for one in look("specs", deliverables)]
+    (deliverables / "SPEC.md").unlink()
+    assert ["problem"] == [one.status for one in look("specs", deliverables)]
+
+
+def test_progress(deliverables: Path) -> None:
+    """The check reports how many are passed and blocked, or that there are none yet."""
+    assert [CheckResult("ok", "deliverables: none yet")] == look("deliverables", deliverables)
+    status(deliverables, (True, False), (False, True), (False, False))
+    assert [CheckResult("ok", "deliverables: 1/3 passed, 1 blocked")] == look(
+        "deliverables", deliverables
+    )
+
+
+def test_missing_parts(deliverables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing specification is noted and a missing library is a problem, both with advice."""
+    (deliverables / "SPEC.md").unlink()
+    monkeypatch.setattr(loops, "find_spec", lambda _name: None)
+    note, problem, _ = look("deliverables", deliverables)
+    assert ("note", "deliverables: there is no SPEC.md") == (note.status, note.what)
+    assert "problem" == problem.status
+    assert "cuggino[deliver]" in str(problem.hint)
+
+
+def test_broken_parts(deliverables: Path) -> None:
+    """A broken status file and an unknown profile are problems; oddities are notes."""
+    file = deliverables / ".autonoe" / "status.json"
+    file.write_text("{")
+    (broken,) = look("deliverables", deliverables)
+    assert ("problem", True) == (broken.status, "status.json is broken" in broken.what)
+    status(deliverables, (True, True))
+    (odd,) = look("deliverables", deliverables)
+    assert "note" == odd.status
+    file.unlink()
+    settings(deliverables, {"profile": "cobol"})
+    assert "problem" in {found.status for found in look("deliverables", deliverables)}
+    settings(
+        deliverables, {"mcpServers": {"x": {"command": "no-such-program-here"}}, "sandbox": False}
+    )
+    texts = [found.what for found in look("deliverables", deliverables) if found.status == "note"]
+    assert any("no-such-program-here is not installed" in text for text in texts)
+    assert any('"sandbox" is ignored' in text for text in texts)
+
+
+OR_BELL = 'or set "notify" to "bell" in .cuggino.json'
+
+
+@pytest.fixture
+def no_apprise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make Apprise impossible to import."""
+    monkeypatch.setitem(sys.modules, "apprise", None)
+
+
+@pytest.mark.parametrize("ways", ["bell", "none", [], ["bell", "none"]])
+def test_without_urls(ways: str | list[str], no_apprise: None) -> None:
+    """Without URLs nothing is required."""
+    assert [] == look("notifications", Path(), notify=ways)
+
+
+@pytest.mark.parametrize("ways", ["ntfy://topic", ["bell", "ntfy://user:geheim@host/topic"]])
+def test_apprise_is_missing(ways: str | list[str], no_apprise: None) -> None:
+    """URLs without Apprise are a problem, with what to install."""
+    expected = CheckResult(
+        "problem",
+        'notifications: "notify" has Apprise URLs, but Apprise is not installed',
+        f"{install_extra('notify')}, {OR_BELL}",
+    )
+    assert [expected] == look("notifications", Path(), notify=ways)
+
+
+def test_an_unknown_url() -> None:
+    """A URL that Apprise rejects is a problem that shows only its scheme."""
+    pytest.importorskip("apprise")
+    (found,) = look("notifications", Path(), notify=["ntfy://topic", "nonsense://geheim"])
+    assert "problem" == found.status
+    assert "Apprise cannot use the nonsense:// URL" in found.what
+    assert "geheim" not in f"{found}"
+
+
+def test_apprise_is_installed() -> None:
+    """Known URLs are listed by scheme, each once."""
+    pytest.importorskip("apprise")
+    urls = ["bell", "ntfy://topic", "json://user:geheim@host", "ntfy://other"]
+    expected = CheckResult("ok", "notifications: by Apprise (ntfy, json)")
+    assert [expected] == look("notifications", Path(), notify=urls)
+
+
+def test_the_command(ready: Path, no_apprise: None, cli: Cli) -> None:
+    """Problems with notifications count in the exit code of the command."""
+    save_config(ready, Config(agent="scripted:scenario.toml", notify="ntfy://topic"))
+    lines = cli("doctor", code=1).splitlines()
+    assert 1 == sum(line.startswith("problem  notifications: ") for line in lines)
+    assert "1 problem." == lines[-1]
+
+
+@pytest.fixture
+def without(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The names of packages that are not found."""
+    gone: set[str] = set()
+    find = util.find_spec
+    monkeypatch.setattr(
+        project_checks, "find_spec", lambda name: None if name in gone else find(name)
+    )
+    return gone
+
+
+def test_all_is_there() -> None:
+    """The report and the live page belong to every installation."""
+    expected = CheckResult("ok", "report and live page: installed")
+    assert [expected] == look("report and live page", Path())
+
+
+def test_something_is_missing(without: set[str]) -> None:
+    """An incomplete installation is noted with the names of what it lacks."""
+    without |= {"jinja2", "uvicorn"}
+    (found,) = look("report and live page", Path())
+    assert ("note", "report and live page: not installed: jinja2, uvicorn") == (
+        found.status,
+        found.what,
+    )
+
+
+def test_a_cluster_without_its_extra(without: set[str]) -> None:
+    """A configured cluster needs its extra, which is installed for the Python that runs cuggino."""
+    without.add("distributed")
+    (found,) = look("cluster", Path(), cluster="tls://host:8786")
+    assert ("problem", install_extra("cluster")) == (found.status, found.hint)
+    assert sys.executable in install_extra("cluster")

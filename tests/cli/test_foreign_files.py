@@ -1,39 +1,38 @@
-"""Runs that meet the files of others: links in the workspace, secrets, control characters."""
+"""Files and streams that others spoil: links, secrets, broken files, full disks."""
 
 from __future__ import annotations
 
+import json
 import os
+import signal
+import subprocess
+import sys
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from cuggino.config import Config, save_config
+from cuggino.config import AGENT_FILE, CONFIG_FILE, PLAN_BUILD_CONFIG_FILE, Config, save_config
 from cuggino.events import RunStarted
-from cuggino.storage import Journal, new_run_id
+from cuggino.storage import STATUS_FILE, Journal, new_run_id
+from cuggino.storage.jobs import JOBS_FILE
 from cuggino_cli.main import main
+from tests.cli.cli import Cli
+from tests.cli.rounds import APPROVES, PLANS, agent, implements, plans, reviews
 from tests.git_project import GitProject, isolate_git
+from tests.limits import LIMIT
 
-SCENARIO = """
-[[planning]]
-[[planning.steps]]
-write = "$CUGGINO_PLAN_FILE"
-text = "# Plan"
-[[planning.steps]]
-say = "<PLAN_COMPLETE>One task.</PLAN_COMPLETE>"
-[[implementing]]
-[[implementing.steps]]
-write = "settings.ini"
-text = "[db]\\npassword = gr33n!Eggs\\n"
-[[implementing.steps]]
-say = "It answered `Set-Cookie: sid=aB3dE5fG7hJ9kL1m`."
-[[implementing.steps]]
-say = "<DONE>Add \\u001b[31msettings\\u001b[0m\\u0007</DONE>"
-[[reviewing]]
-[[reviewing.steps]]
-say = "<APPROVED>Fine.</APPROVED>"
-"""
+SCENARIO = (
+    PLANS
+    + agent(
+        "implementing",
+        {"write": "settings.ini", "text": "[db]\npassword = gr33n!Eggs\n"},
+        {"say": "It answered `Set-Cookie: sid=aB3dE5fG7hJ9kL1m`."},
+        {"say": "<DONE>Add \x1b[31msettings\x1b[0m\a</DONE>"},
+    )
+    + APPROVES
+)
 
 
 @pytest.fixture
@@ -60,9 +59,7 @@ def _files(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 
 @pytest.mark.parametrize("name", [".cuggino", ".cuggino/journal"])
-def test_links_to_files_of_others(
-    project: GitProject, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_links_to_files_of_others(project: GitProject, tmp_path: Path, name: str, cli: Cli) -> None:
     """No run starts in a workspace that is a link to the files of others, which stay."""
     other = tmp_path / "transcripts"
     other.mkdir(mode=0o755)
@@ -73,8 +70,7 @@ def test_links_to_files_of_others(
     (project.root / name).symlink_to("../" * (1 + name.count("/")) + "transcripts")
     before = _files(other)
     for command in (["run", "--focus", "x"], ["watch"]):
-        assert 2 == main(command)
-        assert f"{name} is a link to ../" in capsys.readouterr().err
+        assert f"{name} is a link to ../" in cli.err(*command)
     assert 0 == main(["runs"])
     assert before == _files(other)
 
@@ -94,7 +90,7 @@ def test_links_to_a_folder_of_ones_own(project: GitProject, tmp_path: Path, name
 
 
 def test_a_link_to_the_journal_of_another_project(
-    project: GitProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    project: GitProject, tmp_path: Path, cli: Cli
 ) -> None:
     """A link among the journals is neither resumed nor listed, and its target stays."""
     started = RunStarted(run_id=new_run_id(), kind="run", command="cuggino run", focus="x")
@@ -103,10 +99,9 @@ def test_a_link_to_the_journal_of_another_project(
     content = path.read_bytes()
     (project.root / ".cuggino/journal").mkdir(parents=True)
     (project.root / ".cuggino/journal" / path.name).symlink_to(path)
-    assert 2 == main(["run", "--resume"])
-    assert "there is no unfinished run" in capsys.readouterr().err
+    assert "there is no unfinished run" in cli.err("run", "--resume")
     assert 0 == main(["runs"])
-    assert started.run_id[:8] not in capsys.readouterr().out
+    assert started.run_id[:8] not in cli.printed().out
     assert content == path.read_bytes()
 
 
@@ -136,3 +131,210 @@ def test_secrets_in_a_recording(
     assert "gr33n!Eggs" in (project.root / "settings.ini").read_text()
     assert "gr33n!Eggs" not in text
     assert "password = ⟦masked " in text
+
+
+LOOP = ["loop", "--auto"]
+COMMANDS = {
+    CONFIG_FILE: [
+        *(
+            ["run", "-f", "x"],
+            ["run", "--resume"],
+            ["watch"],
+            ["deliver"],
+            LOOP,
+            ["plan"],
+        ),
+        *(
+            ["slots", "list"],
+            ["guard", "check", "ls"],
+            ["cluster", "check"],
+            ["loop", "configure", "--show"],
+        ),
+    ],
+    AGENT_FILE: [["deliver"], ["guard", "check", "--role", "deliver", "ls"]],
+    STATUS_FILE: [["deliver"]],
+    PLAN_BUILD_CONFIG_FILE: [LOOP, ["loop", "init"], ["loop", "configure", "--show"]],
+    JOBS_FILE: [LOOP],
+}
+"""The commands that read each file."""
+
+CONTENTS = {
+    "": "the file is empty",
+    '{"a": ': "line 1 column 7: not valid JSON (Expecting value)",
+    '{"a": 1, "a": 1}': 'the key "a" is there twice',
+}
+CASES = [(file, command) for file, commands in COMMANDS.items() for command in commands]
+
+
+ENDLESS = (
+    plans("## Task 1: a")
+    + implements("a.txt", "a", said="<DONE>a</DONE>")
+    + reviews("<REQUEST_CHANGES>Again.</REQUEST_CHANGES>")
+)
+"""An iteration whose review asks for another one."""
+
+
+@pytest.fixture
+def looping(ready: Path) -> Path:
+    """A project in which each loop could start."""
+    (ready / "SPEC.md").write_text("A page.\n")
+    for name in ("PLAN.PROMPT.md", "BUILD.PROMPT.md"):
+        (ready / name).write_text("Do it.\n")
+    for file in COMMANDS:
+        (ready / file).parent.mkdir(parents=True, exist_ok=True)
+    return ready
+
+
+def write(project: Path, file: str, content: str) -> None:
+    (project / file).write_text(content, encoding="utf-8")
+
+
+@pytest.mark.parametrize("content", CONTENTS)
+@pytest.mark.parametrize(("file", "command"), CASES, ids=lambda value: " ".join(value))
+def test_nothing_is_started(
+    file: str, command: list[str], content: str, looping: Path, cli: Cli
+) -> None:
+    """Each command that reads the file ends with the sentence about it, and writes nothing."""
+    write(looping, file, content)
+    before = sorted(looping.rglob("*"))
+    (line,) = [line for line in cli.err(*command).splitlines() if line.startswith("cuggino:")]
+    assert Path(file).name in line
+    assert line.endswith(CONTENTS[content])
+    assert before == sorted(looping.rglob("*"))
+    assert content == (looping / file).read_text()
+
+
+@pytest.mark.parametrize("content", CONTENTS)
+@pytest.mark.parametrize("file", COMMANDS)
+def test_doctor(file: str, content: str, looping: Path, cli: Cli) -> None:
+    """A diagnosis reports the file as a problem."""
+    write(looping, file, content)
+    problems = [x for x in cli("doctor", code=1).splitlines() if x.startswith("problem")]
+    assert any(Path(file).name in x and x.endswith(CONTENTS[content]) for x in problems)
+
+
+def test_the_users_own_file(looping: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
+    """An empty configuration of the user may have required trust, so nothing is started."""
+    write(looping, "mine.json", "")
+    monkeypatch.setenv("CUGGINO_CONFIG", str(looping / "mine.json"))
+    assert f"{looping / 'mine.json'}: the file is empty" in cli.err("run", "-f", "x")
+
+
+@pytest.mark.parametrize("content", ['{"maxIterations": 99, "maxIterations": 99}', "{}"])
+def test_a_change_during_a_run(content: str, ready: Path) -> None:
+    """The limits of a run are those of its start, whatever becomes of the file meanwhile."""
+    write(ready, "new.json", content)
+    write(ready, "scenario.toml", ENDLESS * 4)
+    settings = {
+        "agent": "scripted:scenario.toml",
+        "maxIterations": 2,
+        "sandbox": "off",
+        "setupCommand": "cp new.json .cuggino.json",
+    }
+    write(ready, CONFIG_FILE, json.dumps(settings))
+    assert 11 == main(["run", "-f", "x", "--quiet"])
+    assert content == (ready / CONFIG_FILE).read_text()
+
+
+def test_setup_keeps_an_unusable_file(ready: Path, cli: Cli) -> None:
+    """`setup` starts from the defaults and keeps the file; an empty one needs no copy."""
+    for content, kept in (("", []), ("{", [".cuggino.json.bak"])):
+        write(ready, CONFIG_FILE, content)
+        assert "using the defaults" in cli.err("setup", "--yes", code=0)
+        assert kept == [path.name for path in ready.glob("*.bak")]
+        assert ".specs" == json.loads((ready / CONFIG_FILE).read_text())["specsPath"]
+
+
+CUGGINO = (sys.executable, "-m", "cuggino_cli")
+MUCH = agent("planning", {"say": "word " * 60_000}, {"sleep": 600})
+
+
+def shell(command: str, folder: Path, **env: str) -> tuple[int, str]:
+    """Run a shell command, with `cuggino` as `$@`; return its code and standard error."""
+    argv = ["sh", "-c", command, "sh", *CUGGINO]
+    ran = subprocess.run(
+        argv, cwd=folder, env={**os.environ, **env}, capture_output=True, timeout=LIMIT
+    )
+    return ran.returncode, ran.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "runs",
+        # More commands: with the second command.
+        *(
+            pytest.param(one, marks=pytest.mark.real_agent)
+            for one in ("help config", "--version", "doctor")
+        ),
+    ],
+)
+def test_closed(ready: Path, command: str) -> None:
+    """Closed streams are as good as `/dev/null`."""
+    assert (0, "") == shell(f'"$@" {command} >&- <&-', ready)
+    assert (0, "") == shell(f'"$@" {command} >&- 2>&- <&-', ready)
+
+
+@pytest.mark.parametrize(
+    "command", ["runs", pytest.param("--version", marks=pytest.mark.real_agent)]
+)
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has /dev/full")
+def test_full(ready: Path, command: str) -> None:
+    """A full disk under the output is one sentence and exit code 1; under errors it is silent."""
+    full = "cuggino: standard output cannot be written: No space left on device\n"
+    assert (1, full) == shell(f'"$@" {command} >/dev/full', ready)
+    if command == "runs":
+        assert (2, "") == shell('"$@" runs show nope 2>/dev/full', ready)
+
+
+@pytest.mark.real_agent
+def test_a_file_in_the_project(ready: Path) -> None:
+    """Output of a run to a project file is not blamed on an agent that may not write."""
+    git = ("git", "-c", "user.name=a", "-c", "user.email=a@example.org")
+    subprocess.run([*git, "init", "-q"], cwd=ready, check=True)
+    (ready / "scenario.toml").write_text(PLANS + implements() + APPROVES)
+    subprocess.run([*git, "add", "-A"], cwd=ready, check=True)
+    subprocess.run([*git, "commit", "-qm", "begin"], cwd=ready, check=True)
+    code, told = shell('"$@" run --focus x >log.txt 2>errors.txt', ready)
+    assert (0, "") == (code, told)
+    log = (ready / "log.txt").read_text()
+    assert "[Planning] Starting..." in log
+    assert "[Summary] Approved" in log
+
+
+def test_a_reader_that_leaves(ready: Path) -> None:
+    """`| head` ends the command quietly."""
+    assert (0, "") == shell('"$@" help config | head -n 1', ready)
+
+
+@pytest.mark.parametrize(
+    ("number", "options"),
+    [
+        (signal.SIGINT, ("--verbose",)),
+        pytest.param(signal.SIGTERM, ("--json", "--verbose"), marks=pytest.mark.real_agent),
+    ],
+)
+def test_a_reader_that_does_not_read(
+    ready: Path, number: signal.Signals, options: tuple[str, ...]
+) -> None:
+    """A signal ends a run whose output fills an unread pipe."""
+    (ready / "scenario.toml").write_text(MUCH, encoding="utf-8")
+    with subprocess.Popen(
+        [*CUGGINO, "run", "--focus", "x", *options],
+        cwd=ready,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as run:
+        assert run.stdout is not None
+        os.read(run.stdout.fileno(), 1)  # the agent has begun to talk
+        run.send_signal(number)
+        assert 128 + number == run.wait(timeout=LIMIT)
+
+
+@pytest.mark.real_agent
+def test_a_locale_without_other_letters(ready: Path) -> None:
+    """Names and arguments are UTF-8 where the locale knows only ASCII."""
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    code, told = shell('"$@" run --focus "@größe.md"', ready, **ascii_only)
+    assert 2 == code
+    assert "größe.md" in told

@@ -10,24 +10,11 @@ import pytest
 
 from cuggino.config import Config, NotifySettings, save_config
 from cuggino_cli.main import main
+from tests.cli.cli import Cli
+from tests.cli.rounds import APPROVES, PLANS, implements
 from tests.test_notify_apprise import Server, server as server
 
-APPROVED = """\
-[[planning]]
-steps = [
-    { write = "$CUGGINO_PLAN_FILE", text = "# Plan" },
-    { say = "<PLAN_COMPLETE>ok</PLAN_COMPLETE>" },
-]
-
-[[implementing]]
-steps = [
-    { write = "app.txt", text = "hello" },
-    { say = "<DONE>Write it @everyone</DONE>" },
-]
-
-[[reviewing]]
-steps = [{ say = "<APPROVED>Good</APPROVED>" }]
-"""
+APPROVED = PLANS + implements("app.txt", "hello", said="<DONE>Write it @everyone</DONE>") + APPROVES
 
 
 @pytest.fixture
@@ -63,12 +50,11 @@ def test_another_occasion(occasions: str, project: Path, server: Server) -> None
     assert [] == server.posted
 
 
-def test_failing_service(project: Path, server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failing_service(project: Path, server: Server, cli: Cli) -> None:
     """A failure is one event before the result, and changes neither result nor exit code."""
     server.status = 500
     configure(project, to=server.url)
-    assert 0 == main(["run", "--focus", "x", "--json"])
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    lines = [json.loads(line) for line in cli("run", "--focus", "x", "--json").splitlines()]
     assert ["NotificationFailed", "LoopApproved"] == [line["_tag"] for line in lines[-2:]]
     assert "not sent to json (HTTP 500)" == lines[-2]["message"]
     assert "geheim" not in json.dumps(lines)
@@ -82,12 +68,7 @@ def test_failing_service(project: Path, server: Server, capsys: pytest.CaptureFi
     ],
     ids=lambda command: command[0],
 )
-def test_other_loops(
-    command: list[str],
-    project: Path,
-    server: Server,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_other_loops(command: list[str], project: Path, server: Server, cli: Cli) -> None:
     """Every loop sends its end, and shows a failure."""
     (project / "SPEC.md").write_text("# Login\n")
     main(["loop", "init"])
@@ -96,8 +77,7 @@ def test_other_loops(
     (posted,) = server.posted
     assert posted["title"].startswith("cuggino (project): ")
     server.status = 403
-    main([*command, "--quiet"])
-    out = capsys.readouterr()
+    out = cli.both(*command, "--quiet", code=None)
     assert "HTTP 403" in out.out + out.err
 
 
@@ -117,10 +97,9 @@ def test_bell(
     rung: bool,
     project: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     """The terminal's bell rings at the end of a run, as configured."""
     monkeypatch.setattr("cuggino_cli.screen.terminal.choose_interactive", lambda *_: True)
     configure(project, **notify)
-    assert 0 == main(["run", "--focus", "x", *(options or ["--quiet"])])
-    assert rung == capsys.readouterr().out.endswith("\a")
+    assert rung == cli("run", "--focus", "x", *(options or ["--quiet"])).endswith("\a")

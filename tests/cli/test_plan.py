@@ -18,6 +18,7 @@ from cuggino.prompts import Prompts
 from cuggino_cli.main import main
 from cuggino_cli.screen import console
 from tests.agents.claude.fake_claude import fake_claude
+from tests.cli.cli import Cli
 from tests.limits import LIMIT
 from tests.sandbox.arena import needs_bubblewrap
 from tests.screen.screen import printed
@@ -86,7 +87,7 @@ def test_a_session_has_the_view_of_the_project_manager(
 
 
 def test_a_required_view_without_an_engine(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    project: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
     """With `require` nothing starts where nothing confines the project manager."""
     from cuggino.sandbox import Boundary, boundary as found
@@ -94,8 +95,7 @@ def test_a_required_view_without_an_engine(
     none = Boundary(reason="bubblewrap is not installed")
     monkeypatch.setattr(found, "_probed", lambda *_: none)
     set_up(project, _WRITES, sandbox="require")
-    assert 2 == main(["pm"])
-    assert "bubblewrap is not installed" in capsys.readouterr().err
+    assert "bubblewrap is not installed" in cli.err("pm")
     assert not (project / "src.py").exists()
 
 
@@ -124,13 +124,10 @@ def test_an_own_prompt(project: Path) -> None:
         ("sys.exit(0)", 0, ""),
     ],
 )
-def test_exit_codes(
-    project: Path, capsys: pytest.CaptureFixture[str], body: str, code: int, words: str
-) -> None:
+def test_exit_codes(project: Path, cli: Cli, body: str, code: int, words: str) -> None:
     """The program's exit code is passed on, and reported unless it is 0."""
     set_up(project, body)
-    assert code == main(["plan"])
-    assert words == capsys.readouterr().err
+    assert words == cli.err("plan", code=code)
 
 
 @pytest.mark.parametrize(
@@ -141,25 +138,19 @@ def test_exit_codes(
         ("{", "not valid JSON"),
     ],
 )
-def test_unusable_settings(
-    project: Path, capsys: pytest.CaptureFixture[str], config: str, words: str
-) -> None:
+def test_unusable_settings(project: Path, cli: Cli, config: str, words: str) -> None:
     """An unusable configuration or agent exits with 2 before anything is created."""
     (project / ".cuggino.json").write_text(config)
-    assert 2 == main(["plan"])
-    assert words in capsys.readouterr().err
+    assert words in cli.err("plan")
     assert not (project / ".cuggino").exists()
 
 
-def test_a_prompt_with_an_unknown_variable(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_prompt_with_an_unknown_variable(project: Path, cli: Cli) -> None:
     """A prompt with an unknown variable exits with 2 before the program starts."""
     set_up(project, _NOTE)
     (project / ".cuggino/prompts").mkdir(parents=True)
     (project / ".cuggino/prompts/pm.md").write_text("{{focus}}")
-    assert 2 == main(["pm"])
-    assert "pm.md line 1: unknown variable {{focus}}" in capsys.readouterr().err
+    assert "pm.md line 1: unknown variable {{focus}}" in cli.err("pm")
     assert not (project / ".cuggino/tbd/told.json").exists()
 
 
@@ -169,7 +160,7 @@ def test_a_prompt_with_an_unknown_variable(
 )
 def test_bare_cuggino(
     project: Path,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
     monkeypatch: pytest.MonkeyPatch,
     terminal: bool,
     configured: bool,
@@ -182,16 +173,15 @@ def test_bare_cuggino(
     monkeypatch.setattr(console, "on_terminal", lambda: terminal)
     assert (3 if starts else 0) == main([])
     assert starts == (project / ".cuggino/tbd/told.json").exists()
-    out = capsys.readouterr().out
+    out = cli.printed().out
     assert starts == ("Usage: cuggino" not in out)
     assert starts == ("First steps:" not in out)
 
 
 @pytest.mark.usefixtures("project")
-def test_the_alias_is_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_alias_is_shown_once(cli: Cli) -> None:
     """The help lists the command with its alias on one line."""
-    assert 0 == main(["--help"])
-    lines = capsys.readouterr().out.splitlines()
+    lines = cli("--help").splitlines()
     assert 1 == sum("(also: pm)" in line for line in lines)
     assert [] == [line for line in lines if line.startswith("  pm")]
 

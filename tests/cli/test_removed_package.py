@@ -18,6 +18,8 @@ from cuggino import events as ev
 from cuggino.config import Config, save_config
 from cuggino_cli.main import entry
 from tests.cli import deliveries, loops
+from tests.cli.cli import Cli
+from tests.cli.rounds import APPROVES, implements, plans
 from tests.limits import LIMIT
 from tests.sandbox.arena import needs_bubblewrap
 
@@ -25,23 +27,7 @@ pytestmark = pytest.mark.real_agent  # a real process with several agents for ea
 
 _WAIT = "while test -e ../site/cuggino; do sleep 0.02; done"
 _FIRST = f'[[ROLE.steps]]\nrun = "{_WAIT}"\n'
-_CODING = """\
-[[planning]]
-FIRST[[planning.steps]]
-write = "$CUGGINO_PLAN_FILE"
-text = "# Plan\\n\\n- [ ] Write a.txt\\n"
-[[planning.steps]]
-say = "<PLAN_COMPLETE>One task.</PLAN_COMPLETE>"
-[[implementing]]
-[[implementing.steps]]
-write = "a.txt"
-text = "a"
-[[implementing.steps]]
-say = "<DONE>It is done.</DONE>"
-[[reviewing]]
-[[reviewing.steps]]
-say = "<APPROVED>It is right.</APPROVED>"
-"""
+_CODING = plans() + implements("a.txt", "a", said="<DONE>It is done.</DONE>") + APPROVES
 
 
 class _Case(NamedTuple):
@@ -60,9 +46,7 @@ def _coding_project(folder: Path) -> None:
     (folder / ".specs" / "a.md").write_text("There is a.txt.\n")
     (folder / ".cuggino" / "backlog").mkdir(parents=True)
     (folder / ".cuggino" / "backlog" / "a.md").write_text("Write a.txt.\n")
-    (folder / "scenario.toml").write_text(
-        _CODING.replace("FIRST", _FIRST.replace("ROLE", "planning"))
-    )
+    (folder / "scenario.toml").write_text(_waiting(_CODING, "planning"))
     save_config(folder, Config(agent="scripted:scenario.toml", sandbox="off"))
 
 
@@ -136,9 +120,7 @@ def test_a_run_survives_the_removal_of_its_package(
     assert case.code == code, said
 
 
-def test_removed_while_it_starts(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_removed_while_it_starts(monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     """What is not loaded yet is missed in one sentence; another missing module is a defect."""
     for name, is_told in (("cuggino.loops", True), ("another", False)):
 
@@ -151,4 +133,4 @@ def test_removed_while_it_starts(
         if is_told:
             assert 1 == caught.value.args[0]
             told = "cuggino was replaced or upgraded as it started: start again"
-            assert f"{told} (No module named 'cuggino.loops')\n" in capsys.readouterr().err
+            assert f"{told} (No module named 'cuggino.loops')\n" in cli.printed().err

@@ -18,6 +18,7 @@ from cuggino.events import CommitPerformed, RunEnded, RunStarted
 from cuggino.storage import Workspace
 from cuggino.storage.journal import Journal
 from cuggino_cli.main import main
+from tests.cli.cli import Cli
 from tests.git_project import GitProject, isolate_git
 from tests.limits import LIMIT
 
@@ -42,12 +43,12 @@ def page(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def test_the_latest_run(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_latest_run(runs: Path, cli: Cli) -> None:
     """Without an ID the latest run is reported, in a file named after its day and its id."""
     assert 0 == main(["report"])
     (file,) = (runs / ".cuggino" / "reports").glob("*.html")
     assert re.fullmatch(rf"\d{{4}}-\d\d-\d\d-run-{LAST}\.html", file.name)
-    assert f"Wrote .cuggino/reports/{file.name}\n" == capsys.readouterr().out
+    assert f"Wrote .cuggino/reports/{file.name}\n" == cli.printed().out
     text = page(file)
     assert text.startswith("<!doctype html>")
     assert "The same findings came back three times." in text
@@ -105,35 +106,23 @@ def test_a_unique_prefix(runs: Path) -> None:
         (["-o", "notes.md"], "notes.md exists and is not a report"),
     ],
 )
-def test_usage_errors(
-    runs: Path, capsys: pytest.CaptureFixture[str], args: list[str], words: str
-) -> None:
+def test_usage_errors(runs: Path, cli: Cli, args: list[str], words: str) -> None:
     """A usage error is one sentence, exits with 2 and changes nothing."""
     (runs / "notes.md").write_text("mine", encoding="utf-8")
-    assert 2 == main(["report", *args])
-    assert words in capsys.readouterr().err
+    assert words in cli.err("report", *args)
     assert "mine" == (runs / "notes.md").read_text(encoding="utf-8")
     assert [] == list(runs.glob("*.html"))
 
 
-@pytest.mark.usefixtures("project")
-def test_no_journal(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without runs the command fails."""
-    assert 2 == main(["report"])
-    assert "there is no journal of a run in" in capsys.readouterr().err
-
-
-def test_a_broken_journal(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broken_journal(runs: Path, cli: Cli) -> None:
     """An unreadable journal is reported with the line."""
     path = runs / ".cuggino" / "journal" / f"{LAST}.jsonl"
     path.write_text("{}\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
     assert 0 != main(["report"])
-    assert "line 1 is broken" in capsys.readouterr().err
+    assert "line 1 is broken" in cli.printed().err
 
 
-def test_an_unwritable_folder(
-    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unwritable_folder(runs: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     """A read-only folder is a one-sentence error."""
 
     def refuse(_self: Path, _target: Path) -> Path:
@@ -143,7 +132,7 @@ def test_an_unwritable_folder(
     monkeypatch.setattr(Path, "replace", refuse)
     assert 2 == main(["report"])
     assert [] == [path for path in runs.iterdir() if ".html" in path.name]
-    assert "cannot be written: Permission denied" in capsys.readouterr().err
+    assert "cannot be written: Permission denied" in cli.printed().err
 
 
 def test_a_report_is_replaced(runs: Path) -> None:
@@ -163,12 +152,12 @@ def test_through_a_link(runs: Path) -> None:
     assert "Stalled" in page(runs / "there.html")
 
 
-def test_a_device(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_device(runs: Path, cli: Cli) -> None:
     """A device is written to directly."""
     assert runs.exists()
     assert 0 == main(["report", "-o", os.devnull])
     assert not Path(os.devnull).is_file()
-    assert f"Wrote {os.devnull}\n" == capsys.readouterr().out
+    assert f"Wrote {os.devnull}\n" == cli.printed().out
 
 
 @pytest.mark.real_agent

@@ -15,6 +15,7 @@ from cuggino.runs import RunState
 from cuggino.runs.digests import delivery_of, digest_of
 from cuggino.storage.journal import Journal, read_journal
 from cuggino_cli.main import main
+from tests.cli.cli import Cli
 from tests.cli.recorded_deliveries import (
     DONE,
     PLANNED,
@@ -26,15 +27,14 @@ from tests.cli.recorded_deliveries import (
     path_of,
     turn,
 )
-from tests.cli.recorded_runs import output_of
 from tests.loops.deliver_loop import Turn
 
 CRASH = Turn(events=(), error=AgentFailed("it crashed", reason="crash"))
 
 
-def cells(capsys: pytest.CaptureFixture[str]) -> list[str]:
+def cells(cli: Cli) -> list[str]:
     """Return the cells of the only row."""
-    _, row = output_of(capsys, "runs").splitlines()
+    _, row = cli("runs").splitlines()
     return [cell for cell in row.split("  ") if cell]
 
 
@@ -50,7 +50,7 @@ def cells(capsys: pytest.CaptureFixture[str]) -> list[str]:
 )
 def test_list(
     project: Path,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
     turns: tuple[Turn, ...],
     options: dict[str, Any],
     state: str,
@@ -58,21 +58,19 @@ def test_list(
 ) -> None:
     """A run is listed with its outcome, its sessions as iterations, and its progress."""
     journal = deliver(project, *turns, **options)
-    row = cells(capsys)
+    row = cells(cli)
     assert (state, focus) == (row[1], row[-1].strip())
     assert str(len(turns)) == row[4].strip()
-    (told,) = map(json.loads, output_of(capsys, "runs", "--json").splitlines())
+    (told,) = map(json.loads, cli("runs", "--json").splitlines())
     assert journal.state == told["state"]
     assert ("deliver", len(turns)) == (told["kind"], told["iterations"])
 
 
-def test_a_sync_is_listed_by_what_is_verified(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_sync_is_listed_by_what_is_verified(project: Path, cli: Cli) -> None:
     """A run that syncs with the specification shows how many are verified."""
     turns = (turn(), turn(verifies=["DL-1"]))
     deliver(project, *turns, start=DONE, workflow="sync", max_sessions=2)
-    assert "1/3 deliverables verified" == cells(capsys)[-1].strip()
+    assert "1/3 deliverables verified" == cells(cli)[-1].strip()
 
 
 def test_the_digest_has_the_deliverables(project: Path) -> None:
@@ -89,20 +87,18 @@ def test_the_digest_has_the_deliverables(project: Path) -> None:
     assert written == digest.read_text()
 
 
-def test_a_journal_that_broke_after_it_was_listed(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_journal_that_broke_after_it_was_listed(project: Path, cli: Cli) -> None:
     """It is listed as unreadable, despite its digest, and the others are listed."""
     deliver(project, *TURNS[:2], max_sessions=2)
     path = path_of(project)
-    output_of(capsys, "runs")
+    cli("runs")
     status = path.stat()
     path.write_bytes(b"x" * status.st_size)
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
-    assert "unreadable" == cells(capsys)[1]
+    assert "unreadable" == cells(cli)[1]
 
 
-def test_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_as_json(project: Path, cli: Cli) -> None:
     """The list has the counts and the reason; `show` adds deliverables and sessions."""
     run = deliver(project, verify=True)
     counts = {
@@ -113,9 +109,9 @@ def test_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "blocked": 1,
         "verified": 2,
     }
-    listed = json.loads(output_of(capsys, "runs", "--json"))
+    listed = json.loads(cli("runs", "--json"))
     assert counts == listed["delivery"]
-    shown = json.loads(output_of(capsys, "runs", "show", run.run_id, "--json"))
+    shown = json.loads(cli("runs", "show", run.run_id, "--json"))
     sessions, deliverables = (shown["delivery"].pop(key) for key in ("sessions", "deliverables"))
     assert counts == shown["delivery"]
     assert {
@@ -141,10 +137,10 @@ def test_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert {stage["stage"].partition("#")[0] for stage in shown["stages"]} >= {"coding", "status"}
 
 
-def test_show(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show(project: Path, cli: Cli) -> None:
     """The summary has deliverables and sessions, without the loop's own lookups."""
     run = deliver(project, verify=True)
-    shown = output_of(capsys, "runs", "show", run.run_id)
+    shown = cli("runs", "show", run.run_id)
     assert f"Run {run.run_id} verified\n  Command    cuggino deliver\n" in shown
     _, _, rest = shown.partition("  Duration   ")
     assert (
@@ -172,31 +168,30 @@ Sessions
     )
 
 
-def test_the_error_is_shown(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_error_is_shown(project: Path, cli: Cli) -> None:
     """An outcome without an error shows the last session's failure."""
     run = deliver(project, CRASH, max_retries=0)
-    assert "  Problem    it crashed\n" in output_of(capsys, "runs", "show", run.run_id)
-    shown = json.loads(output_of(capsys, "runs", "show", run.run_id, "--json"))
+    assert "  Problem    it crashed\n" in cli("runs", "show", run.run_id)
+    shown = json.loads(cli("runs", "show", run.run_id, "--json"))
     assert "it crashed" == shown["message"]
 
 
 @pytest.mark.parametrize("workflow", ["run", "sync"])
-def test_how_to_resume(project: Path, capsys: pytest.CaptureFixture[str], workflow: str) -> None:
+def test_how_to_resume(project: Path, cli: Cli, workflow: str) -> None:
     """An interrupted run shows the command that resumes it; a finished one does not."""
     run = deliver(project, hanging(), start=PLANNED, seconds=7, workflow=workflow)
     hint = f"resume it: cuggino deliver --resume {run.run_id[:8]}\n"
-    shown = output_of(capsys, "runs", "show", run.run_id)
+    shown = cli("runs", "show", run.run_id)
     assert shown.endswith(hint)
     assert "  1  " in shown
     assert shown.rpartition("Sessions")[2].partition("\n\n")[0].endswith("interrupted")
-    assert output_of(capsys, "runs", "replay", run.run_id).endswith(f"\nNext: {hint}")
-    assert 130 == main(["follow", run.run_id])
-    assert capsys.readouterr().out.endswith(f"\nNext: {hint}")
+    assert cli("runs", "replay", run.run_id).endswith(f"\nNext: {hint}")
+    assert cli("follow", run.run_id, code=130).endswith(f"\nNext: {hint}")
     last = [turn(leaves=DONE)]
     if workflow == "sync":
         last.append(turn(verifies=[*DONE]))
     go_on(project, *last)
-    shown = output_of(capsys, "runs", "show", run.run_id)
+    shown = cli("runs", "show", run.run_id)
     assert "go on with it" not in shown
     assert "(2 attempts)" in shown
     assert "interrupted" not in shown
@@ -211,13 +206,13 @@ def killed(folder: Path) -> str:
     return run.run_id
 
 
-def test_a_killed_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_killed_run(project: Path, cli: Cli) -> None:
     """Its last session is unfinished, and its replay ends with the progress up to then."""
     run_id = killed(project)
-    shown = output_of(capsys, "runs", "show", run_id)
+    shown = cli("runs", "show", run_id)
     assert f"Run {run_id} killed\n" in shown
     assert "  2  coding                  unfinished\n" in shown
-    out = output_of(capsys, "runs", "replay", run_id)
+    out = cli("runs", "replay", run_id)
     assert (
         """\
 [Summary] Interrupted
@@ -230,38 +225,38 @@ def test_a_killed_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert out.endswith(f"cuggino deliver --resume {run_id[:8]}\n")
 
 
-def test_replay(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_replay(project: Path, cli: Cli) -> None:
     """A finished run is replayed as it was, without a second summary."""
     run = deliver(project, verify=True)
-    out = output_of(capsys, "runs", "replay", run.run_id)
+    out = cli("runs", "replay", run.run_id)
     assert "Session 3 started" in out
     assert "Overall: 5 session(s), 2/3 deliverables passed (1 blocked), cost=$1.25" in out
     assert "[Summary]" not in out
     assert "Next" not in out
-    told = output_of(capsys, "runs", "replay", run.run_id, "--json").splitlines()
+    told = cli("runs", "replay", run.run_id, "--json").splitlines()
     assert "DeliverEnded" == json.loads(told[-1])["_tag"]
 
 
-def test_foreign_text_is_escaped(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_foreign_text_is_escaped(project: Path, cli: Cli) -> None:
     """Text of agents and deliverables is escaped and cannot start a line."""
     bad = "a\x1b[2J\nb"
     run = deliver(project, turn(words=bad, leaves={bad: "passed"}))
-    shown = output_of(capsys, "runs", "show", run.run_id)
+    shown = cli("runs", "show", run.run_id)
     assert "\x1b" not in shown
     assert "do a␛[2J b (a␛[2J b)" in shown
     assert "completed: a␛[2J\n" in shown
 
 
-def test_an_end_from_outside_the_loop(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_end_from_outside_the_loop(project: Path, cli: Cli) -> None:
     """A process killed or failed after the loop's last event determines the state."""
     run = deliver(project, *TURNS[:4])
     path = path_of(project)
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:-1]))
-    assert f"Run {run.run_id} killed\n" in output_of(capsys, "runs", "show", run.run_id)
+    assert f"Run {run.run_id} killed\n" in cli("runs", "show", run.run_id)
     journal = Journal.open(path)
     journal.append(RunEnded(state="failed", message="the disk is full"), at=run.entries[-1].at)
     journal.close()
-    shown = output_of(capsys, "runs", "show", run.run_id)
+    shown = cli("runs", "show", run.run_id)
     assert f"Run {run.run_id} failed\n  Problem    the disk is full\n" in shown
     assert 0 == main(["runs"])

@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from cuggino.events import SandboxChosen, parse_event
+from tests.cli.rounds import plans, works
 from tests.cli.test_views import project, scenario
 from tests.git_project import GitProject
 from tests.limits import LIMIT
@@ -23,24 +24,12 @@ from tests.processes.subscribers import eventually
 
 __all__ = ["project"]
 
-_CHILDREN = 200
+_CHILDREN = 50
 
 Place: TypeAlias = Callable[[Path], tuple[list[str], str]]
 """Returns the words before the command, and its PATH."""
 
-_SCENARIO = """
-[[planning]]
-[[planning.steps]]
-write = "$CUGGINO_PLAN_FILE"
-text = "1. one"
-[[planning.steps]]
-say = "<PLAN_COMPLETE>One task.</PLAN_COMPLETE>"
-
-[[implementing]]
-[[implementing.steps]]
-run = "for i in $(seq CHILDREN); do setsid sleep MARK & done; wait"
-"""
-
+_SCENARIO = plans() + works("for i in $(seq CHILDREN); do setsid sleep MARK & done; wait")
 _DISABLED = ("bwrap", "--unshare-user", "--disable-userns", "--cap-drop", "ALL")
 """Starts a program where no namespaces can be made, as in a container of Docker's defaults."""
 

@@ -23,6 +23,7 @@ from cuggino.web.names import run_name
 from cuggino_cli.main import main
 from cuggino_cli.options.serving import beside_page, serve_option
 from cuggino_cli.screen import console
+from tests.cli.cli import Cli
 from tests.limits import LIMIT
 from tests.ports import own_port
 from tests.processes.subscribers import eventually
@@ -64,35 +65,30 @@ def _serve(
     [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.real_agent)],
 )
 def test_signal_ends_the_server(tmp_path: Path, number: signal.Signals, code: int) -> None:
-    """A signal ends the server although a browser has an open stream; the link is removed."""
-    state = tmp_path / "state"
+    """A signal ends the server although a browser has an open stream; the link is removed.
+
+    Neither arguments nor environment nor a file of the project has had the token.
+    """
+    project, state = tmp_path / "project", tmp_path / "state"
+    project.mkdir()
     with (
-        _serve(tmp_path, state=state) as (process, url),
+        _serve(project, state=state) as (process, url),
         httpx.Client(timeout=LIMIT, follow_redirects=True) as browser,
     ):
         clean = str(browser.get(url).raise_for_status().url)
-        assert url == served_page(tmp_path, state=state / "cuggino")
+        assert url == served_page(project, state=state / "cuggino")
+        secrets = (url.partition("t=")[2], url.split("/")[3])
+        assert len(secrets[0]) >= 43
+        about = [Path(f"/proc/{process.pid}/{name}") for name in ("cmdline", "environ")]
+        texts = [path.read_text() for path in (*about, *project.rglob("*")) if path.is_file()]
+        assert not [text for text in texts for secret in secrets if secret in text]
         with browser.stream("GET", f"{clean}stream?on=o") as stream:
             assert 200 == stream.status_code
             process.send_signal(number)
             assert "event: end" in "".join(stream.iter_text())
         assert code == process.wait(LIMIT)
-        assert served_page(tmp_path, state=state / "cuggino") is None
+        assert served_page(project, state=state / "cuggino") is None
         assert [] == list(state.rglob("*.json"))
-
-
-def test_token_is_nowhere_but_in_the_link(tmp_path: Path) -> None:
-    """Neither arguments nor environment nor a file of the project has the token."""
-    with _serve(tmp_path, state=tmp_path.parent / f"{tmp_path.name}-state") as (process, url):
-        token = url.partition("t=")[2]
-        cap = url.split("/")[3]
-        assert len(token) >= 43
-        for name in ("cmdline", "environ"):
-            content = Path(f"/proc/{process.pid}/{name}").read_text()
-            assert token not in content
-            assert cap not in content
-        texts = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
-        assert not [text for text in texts if token in text or cap in text]
 
 
 @pytest.mark.real_agent
@@ -113,50 +109,27 @@ def test_next_server_knows_no_old_link(tmp_path: Path) -> None:
             assert 200 == browser.get(new).status_code
 
 
-def test_port_in_use(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_port_in_use(project: Path, cli: Cli) -> None:
     """A port in use is one sentence and exit code 2."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         assert 2 == main(["serve", "--port", str(port)])
-    err = capsys.readouterr().err
+    err = cli.printed().err
     assert f"port {port} of 127.0.0.1 cannot be used: Address already in use" in err
     assert "--port" in err
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (["nowhere"], "nowhere is not a folder"),
-        (["--host", "0.0.0.0"], "without TLS"),
-        (["--host", "203.0.113.1", "--insecure"], "cannot be used"),
-        (["--host", "no.such.host.invalid", "--insecure"], "is no address"),
-        (["--cert", "here.pem"], "belong together"),
-        (["--port", "70000"], "70000 is not in the range"),
-    ],
-)
-def test_refused_options(
-    project: Path, capsys: pytest.CaptureFixture[str], args: list[str], message: str
-) -> None:
-    """Unusable options are refused in one sentence, with exit code 2."""
-    assert 2 == main(["serve", *args])
-    err = capsys.readouterr().err
-    assert message in err
-    assert "Traceback" not in err
-
-
-def test_tls_files_that_are_none(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tls_files_that_are_none(project: Path, cli: Cli) -> None:
     """Files that hold no certificate are refused."""
     (project / "a.pem").write_text("no certificate")
-    assert 2 == main(["serve", "--cert", "a.pem", "--key", "a.pem"])
-    assert "the TLS files cannot be used" in capsys.readouterr().err
+    assert "the TLS files cannot be used" in cli.err("serve", "--cert", "a.pem", "--key", "a.pem")
 
 
-def test_without_journals(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_journals(project: Path, cli: Cli) -> None:
     """`--serve` shows journals, so it is refused where none are written."""
     (project / ".cuggino.json").write_text('{"journal": false}')
-    assert 2 == main(["watch", "--serve"])
-    assert '"journal" is false' in capsys.readouterr().err
+    assert '"journal" is false' in cli.err("watch", "--serve")
 
 
 class Stays:
@@ -189,7 +162,7 @@ class Stays:
 def test_page_after_the_end(
     project: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
     ending: int | CugginoError,
     terminal: bool,
     interrupts: bool,
@@ -220,7 +193,7 @@ def test_page_after_the_end(
         code = ending.code if isinstance(ending, CugginoError) else ending
         assert code == command.main(["--serve"], standalone_mode=False)
     assert looks == stays.looks
-    err = capsys.readouterr().err
+    err = cli.printed().err
     assert bool(looks) is ("Its page stays until Ctrl-C: http://127.0.0.1:1/x" in err)
     assert (isinstance(ending, CugginoError) and bool(looks)) is ("all is spent" in err)
 

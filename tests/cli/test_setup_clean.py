@@ -9,6 +9,7 @@ import pytest
 from cuggino.config import Config, load_config, save_config
 from cuggino.doctor import try_clean_checkout
 from cuggino_cli.main import main
+from tests.cli.cli import Cli
 from tests.cli.keyboard import ENTER, Setup, answer
 from tests.git_project import GitProject, isolate_git
 
@@ -96,19 +97,17 @@ def test_changes_nothing(project: Path) -> None:
     ],
 )
 def test_yes_takes_the_recommendation(
-    project: Path, check: str, gate: str, told: str, capsys: pytest.CaptureFixture[str]
+    project: Path, check: str, gate: str, told: str, cli: Cli
 ) -> None:
     assert 0 == main(["setup", "--yes", "--check-command", check])
     assert gate == load_config(project).gate
-    printed = capsys.readouterr()
+    printed = cli.printed()
     assert told in printed.err
     assert f"  gate:           {gate}\n" in printed.out
 
 
 @pytest.mark.parametrize("gate", ["context", "block", "clean"])
-def test_a_given_gate_is_not_tried(
-    project: Path, gate: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_given_gate_is_not_tried(project: Path, gate: str, cli: Cli) -> None:
     """Neither is a gate of the file, nor one for a check command of the file."""
     assert 0 == main(["setup", "--yes", "--check-command", "sh env.sh", "--gate", gate])
     assert gate == load_config(project).gate
@@ -117,7 +116,7 @@ def test_a_given_gate_is_not_tried(
     if gate != "context":
         assert 0 == main(["setup", "--yes", "--check-command", "sh other.sh"])
         assert gate == load_config(project).gate
-    assert "Trying" not in capsys.readouterr().err
+    assert "Trying" not in cli.printed().err
 
 
 @pytest.mark.parametrize(
@@ -143,12 +142,10 @@ def test_without_a_check_the_gate_is_off(project: Path) -> None:
     assert Config() == load_config(project)
 
 
-def test_a_check_that_cannot_fail_is_reported(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_check_that_cannot_fail_is_reported(project: Path, cli: Cli) -> None:
     assert 0 == main(["setup", "--yes", "--check-command", "sh check.sh || true"])
     told = "The check command cannot fail: `|| true` hides the failure of `sh check.sh`.\n"
-    assert told == capsys.readouterr().err  # and is not tried
+    assert told == cli.printed().err  # and is not tried
     assert "block" == load_config(project).gate
 
 

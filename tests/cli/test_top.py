@@ -2,91 +2,59 @@
 
 from __future__ import annotations
 
-import codecs
-import fcntl
 import os
-import pty
 import signal
-import struct
 import subprocess
 import sys
-import termios
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from cuggino.events import PauseAsked, SteerAsked, StopAsked, WaitingEnded
-from cuggino_cli.main import main
+from tests.cli.cli import Cli
 from tests.cli.commanded import Commanded
 from tests.git_project import isolate_git
 from tests.limits import LIMIT
-from tests.screen.screen import Screen
+from tests.screen.pseudo_terminal import PseudoTerminal
 
 FOCUS = ("run", "--quiet", "--focus", "the page")
 
 
-class Top:
+class Top(PseudoTerminal):
     """The command on a pseudo-terminal, and a person at it."""
 
-    def __init__(self, folder: Path, *args: str, columns: int = 80) -> None:
-        self._ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 20, columns, 0, 0))
-        self.before = termios.tcgetattr(theirs)
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "cuggino_cli", "top", *args],
+            [sys.executable, "-m", "cuggino_cli", "top"],
             cwd=folder,
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
+            stdin=self.theirs,
+            stdout=self.theirs,
+            stderr=self.theirs,
             env={**os.environ, "TERM": "xterm", "NO_COLOR": "1"},
         )
-        self._theirs = theirs
-        self._screen = Screen(columns)
-        self._changed = threading.Condition()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        decoder = codecs.getincrementaldecoder("utf-8")()
-        while True:
-            try:
-                data = os.read(self._ours, 65536)
-            except OSError:
-                return
-            with self._changed:
-                self._screen.write(decoder.decode(data).replace("\r\n", "\n"))
-                self._changed.notify_all()
-
-    def seen(self) -> str:
-        return "\n".join(text.rstrip() for text in self._screen.visible())
 
     def sees(self, *texts: str, without: str = "\0") -> None:
         """Wait until all of the texts are on the screen, and one is not."""
-        ends = time.monotonic() + LIMIT
-        with self._changed:
-            while not all(text in self.seen() for text in texts) or without in self.seen():
-                self._changed.wait(0.1)
-                assert time.monotonic() < ends, self.seen()
 
-    def type(self, keys: str) -> None:
-        os.write(self._ours, keys.encode())
+        def shown() -> bool:
+            seen = "\n".join(self.seen())
+            return all(text in seen for text in texts) and without not in seen
+
+        self.until(shown)
 
     def ends(self) -> int:
         """Return the exit code; the terminal is as before."""
         code = self.process.wait(LIMIT)
-        assert self.before == termios.tcgetattr(self._theirs)
+        assert self.before == self.mode()
         return code
 
     def close(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-        os.close(self._theirs)
-        self._reader.join(LIMIT)
-        os.close(self._ours)
+        super().close()
 
 
 @pytest.fixture(autouse=True)
@@ -130,33 +98,16 @@ def test_a_run_is_found_from_anywhere(run: Commanded, tmp_path: Path) -> None:
     assert ["PROJECT", "project", "Nothing"] == [line.split()[0] for line in said.splitlines()]
 
 
-def test_nothing_is_known(project: Path, state: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_known(project: Path, state: Path, cli: Cli) -> None:
     """Without a project there is one sentence on what to do next, and nothing is written."""
-    assert 3 == main(["top", "--once"])
-    assert capsys.readouterr().out.startswith("No project has run here yet. Begin in one: ")
+    assert cli("top", "--once", code=3).startswith("No project has run here yet. Begin in one: ")
     assert not state.exists()
 
 
-def test_a_named_folder(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_named_folder(project: Path, cli: Cli) -> None:
     """A folder can be named that has had no run."""
-    assert 3 == main(["top", "--once", str(project)])
-    assert "no run yet" in capsys.readouterr().out
+    assert "no run yet" in cli("top", "--once", str(project), code=3)
     assert not (project / ".cuggino").exists()
-
-
-def test_a_folder_that_is_missing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A folder that is none is one sentence and exit code 2."""
-    assert 2 == main(["top", "--once", "shop"])
-    assert capsys.readouterr().err.startswith("cuggino: shop is not a folder")
-
-
-def test_no_terminal(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a terminal it is one sentence and exit code 2."""
-    assert 2 == main(["top"])
-    assert [
-        "cuggino: `cuggino top` needs a terminal that can move its cursor",
-        "  `cuggino top --once` prints the rows and exits",
-    ] == capsys.readouterr().err.splitlines()
 
 
 @pytest.mark.real_agent
@@ -226,11 +177,8 @@ def test_a_plan_is_approved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         run.close()
 
 
-@pytest.mark.parametrize(
-    ("number", "code"),
-    [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.real_agent)],
-    ids=["SIGINT", "SIGTERM"],
-)
+@pytest.mark.real_agent  # with the second command: Ctrl-C is tested below
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signals(top: Top, number: signal.Signals, code: int) -> None:
     """A signal ends the screen and gives the terminal back."""
     top.process.send_signal(number)

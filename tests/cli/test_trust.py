@@ -19,6 +19,7 @@ from cuggino.processes import process_lines
 from cuggino_cli.main import main
 from cuggino_cli.options.trusting import trust_store
 from cuggino_cli.screen import console
+from tests.cli.cli import Cli
 from tests.git_project import isolate_git
 from tests.hostile_project import HostileProject
 from tests.limits import LIMIT
@@ -69,97 +70,82 @@ def own(user: Path, text: str) -> None:
     (user / "cuggino" / "config.json").write_text(text, encoding="utf-8")
 
 
-def test_a_warning_without_a_terminal(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_warning_without_a_terminal(ready: Path, cli: Cli) -> None:
     """Without a terminal the commands are named on standard error, and the run goes on."""
     configure(ready, checkCommand="make\x1b[2J evil", notify="json://user:secret@host")
-    assert 2 == main(["run", "--focus", "x"])
-    err = capsys.readouterr().err
+    err = cli.err("run", "--focus", "x")
     assert "not accepted with `cuggino trust`:\n  .cuggino.json: checkCommand: make" in err
     assert 'unknown agent "nobody"' in err
     assert "secret" not in err
     assert "\x1b" not in err
 
 
-def test_no_commands(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_commands(ready: Path, cli: Cli) -> None:
     """A project without commands is neither asked about nor warned of."""
     configure(ready)
-    assert 2 == main(["run", "--focus", "x"])
-    assert "trust" not in capsys.readouterr().err
+    assert "trust" not in cli.err("run", "--focus", "x")
 
 
 @pytest.mark.parametrize("command", STARTS)
-def test_trust_is_required(
-    ready: Path, user: Path, capsys: pytest.CaptureFixture[str], command: str
-) -> None:
+def test_trust_is_required(ready: Path, user: Path, cli: Cli, command: str) -> None:
     """With trust required, nothing starts without a terminal, and a sentence names the reason."""
     own(user, '{"trust": "require"}')
     configure(ready, checkCommand="make evil")
-    assert 2 == main(command.split())
-    err = capsys.readouterr().err
+    err = cli.err(*command.split())
     assert "you have not accepted commands of this project: .cuggino.json: checkCommand: " in err
     assert "nobody" not in err
     assert not (ready / ".cuggino").exists()
     assert 0 == main(["trust", "--yes"])
-    main(command.split())
-    assert "not accepted" not in capsys.readouterr().err
+    assert "not accepted" not in cli.err(*command.split(), code=None)
 
 
 @pytest.mark.parametrize("text", ['{"trust": "never"}', '{"trusts": "ask"}', "[]", "{"])
 def test_an_unusable_configuration_of_the_user(
-    ready: Path, user: Path, capsys: pytest.CaptureFixture[str], text: str
+    ready: Path, user: Path, cli: Cli, text: str
 ) -> None:
     """It is an error that names the file, not a silent default."""
     own(user, text)
-    assert 2 == main(["run", "--focus", "x"])
-    assert "config.json: " in capsys.readouterr().err
+    assert "config.json: " in cli.err("run", "--focus", "x")
 
 
-def test_trust_is_off(
-    ready: Path, user: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_trust_is_off(ready: Path, user: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     """A user may turn it off, also by a file that a variable names."""
     configure(ready, checkCommand="make evil")
     own(user, '{"trust": "off"}')
-    main(["run", "--focus", "x"])
-    assert "trust" not in capsys.readouterr().err
+    assert "trust" not in cli.err("run", "--focus", "x", code=None)
     monkeypatch.setenv("CUGGINO_CONFIG", str(user / "cuggino" / "config.json"))
     monkeypatch.setenv("XDG_CONFIG_HOME", "relative")
-    main(["run", "--focus", "x"])
-    assert "trust" not in capsys.readouterr().err
+    assert "trust" not in cli.err("run", "--focus", "x", code=None)
 
 
 @pytest.mark.parametrize("command", STARTS)
-def test_a_refusal(
-    ready: Path, answers: list[bool], capsys: pytest.CaptureFixture[str], command: str
-) -> None:
+def test_a_refusal(ready: Path, answers: list[bool], cli: Cli, command: str) -> None:
     """A user who answers no has started nothing, and is asked again."""
     configure(ready, checkCommand="make evil")
     for _ in range(2):
         answers.append(False)
-        assert 2 == main(command.split())
-        err = capsys.readouterr().err
+        err = cli.err(*command.split())
         assert "  .cuggino.json: checkCommand: make evil\n" in err
         assert "nobody" not in err
     assert not (ready / ".cuggino").exists()
 
 
-def test_one_question(ready: Path, answers: list[bool], capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_question(ready: Path, answers: list[bool], cli: Cli) -> None:
     """An accepted command is not asked about again; a changed one is, alone."""
     configure(ready, checkCommand="make", setupCommand="npm ci")
     answers.append(True)
     for _ in range(2):
         main(["run", "--focus", "x"])
-    capsys.readouterr()
+    cli.printed()
     configure(ready, checkCommand="make evil", setupCommand="npm ci")
     answers.append(True)
-    main(["watch"])
-    err = capsys.readouterr().err
+    err = cli.err("watch", code=None)
     assert "checkCommand: make evil" in err
     assert "npm ci" not in err
     assert [] == answers
 
 
-def test_setup_is_not_asked_about(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_setup_is_not_asked_about(ready: Path, cli: Cli) -> None:
     """Commands typed in `setup` are accepted; those already in the file are not."""
     configure(ready, agent="claude", setupCommand="evil")
     assert 0 == main(["setup", "--yes", "--check-command", "make"])
@@ -176,57 +162,41 @@ def test_setup_is_not_asked_about(ready: Path, capsys: pytest.CaptureFixture[str
     ],
 )
 def test_doctor_reports_what_is_not_accepted(
-    own_rule: str,
-    status: str,
-    ending: str,
-    ready: Path,
-    user: Path,
-    capsys: pytest.CaptureFixture[str],
+    own_rule: str, status: str, ending: str, ready: Path, user: Path, cli: Cli
 ) -> None:
     """`doctor` reports what a run would ask about, and that nothing is left to ask."""
     configure(ready, agent="scripted:scenario.toml", checkCommand="make test")
     own(user, json.dumps({"trust": own_rule}))
     assert int(own_rule == "require") == main(["doctor"])
-    printed = capsys.readouterr().out
+    printed = cli.printed().out
     assert f"{status:<9}trust: you have not accepted yet what is started:" in printed
     assert ".cuggino.json: checkCommand: make test" in printed
     assert ending in printed
     assert 0 == main(["trust", "--yes"])
-    assert 0 == main(["doctor"])
-    assert "ok       trust: all 2 commands and settings accepted" in capsys.readouterr().out
+    assert "ok       trust: all 2 commands and settings accepted" in cli("doctor")
 
 
-def test_the_page_is_served_after_the_question(
-    ready: Path, answers: list[bool], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_page_is_served_after_the_question(ready: Path, answers: list[bool], cli: Cli) -> None:
     """A watch asks at its start: no link is printed and no server started before."""
     configure(ready, agent="scripted:scenario.toml", checkCommand="make test")
     answers.append(False)
-    assert 2 == main(["watch", "--serve"])
-    printed = "".join(capsys.readouterr())
+    printed = "".join(cli.both("watch", "--serve", code=2))
     assert "you did not accept" in printed
     assert "Serving" not in printed
 
 
-def test_the_command(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(ready: Path, cli: Cli) -> None:
     """`cuggino trust` shows, accepts, lists and revokes."""
     configure(ready, checkCommand="make")
-    assert 2 == main(["trust"])
-    assert "pass --yes" in capsys.readouterr().err
-    assert 0 == main(["trust", "--yes"])
-    assert ("Accepted.\n", "  .cuggino.json: checkCommand: make\n") == capsys.readouterr()
-    assert 0 == main(["trust"])
-    assert "All 1 are accepted.\n" == capsys.readouterr().out
-    assert 0 == main(["trust", "--list"])
-    assert f"1 accepted  {ready}\n" in capsys.readouterr().out
+    assert "pass --yes" in cli.err("trust")
+    assert ("Accepted.\n", "  .cuggino.json: checkCommand: make\n") == cli.both("trust", "--yes")
+    assert "All 1 are accepted.\n" == cli("trust")
+    assert f"1 accepted  {ready}\n" in cli("trust", "--list")
     assert 0 == main(["trust", "--revoke", str(ready)])
-    assert 0 == main(["trust", "--revoke"])
-    assert "Forgotten.\nNothing was accepted for this folder.\n" == capsys.readouterr().out
-    assert 0 == main(["trust", "--list"])
-    assert "" == capsys.readouterr().out
+    assert "Forgotten.\nNothing was accepted for this folder.\n" == cli("trust", "--revoke")
+    assert "" == cli("trust", "--list")
     configure(ready)
-    assert 0 == main(["trust"])
-    assert "It starts nothing.\n" == capsys.readouterr().out
+    assert "It starts nothing.\n" == cli("trust")
 
 
 def test_the_command_on_a_terminal(ready: Path, answers: list[bool]) -> None:
@@ -243,10 +213,7 @@ def test_wrong_usage(ready: Path, args: str) -> None:
 
 
 def test_agents_and_commands_cannot_accept(
-    ready: Path,
-    answers: list[bool],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    ready: Path, answers: list[bool], monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
     """An agent can look and revoke, but accepts nothing: neither by an answer nor in `setup`."""
     configure(ready, agent="claude", checkCommand="make evil")
@@ -254,10 +221,9 @@ def test_agents_and_commands_cannot_accept(
     for command in (["trust"], ["trust", "--yes"]):
         assert 2 == main(command)
         said = "cuggino: agents and commands of a run cannot accept what a project starts"
-        assert capsys.readouterr().err.startswith(said)
+        assert cli.printed().err.startswith(said)
     configure(ready, checkCommand="make evil")
-    assert 2 == main(["run", "--focus", "x"])
-    assert "not accepted with `cuggino trust`:" in capsys.readouterr().err
+    assert "not accepted with `cuggino trust`:" in cli.err("run", "--focus", "x")
     configure(ready, agent="claude")
     assert 0 == main(["setup", "--yes", "--check-command", "make evil"])
     assert 0 == main(["trust", "--revoke"])

@@ -4,47 +4,38 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from prompt_toolkit.application import create_app_session
-from prompt_toolkit.input import create_pipe_input
-from prompt_toolkit.output import DummyOutput
 
 from cuggino.config import Config, save_config
 from cuggino.storage import Workspace
 from cuggino_cli.main import main
-from cuggino_cli.screen import console
-from tests.git_project import GitProject, isolate_git
+from tests.cli.cli import Cli
+from tests.cli.keyboard import Setup
+from tests.cli.rounds import APPROVES, PLANS, agent
+from tests.git_project import GitProject, isolate_git, make_once
 from tests.stages.trees import tree_of
 
-DESTROYING = """\
-[[planning]]
-steps = [
-    { write = "$CUGGINO_PLAN_FILE", text = "# Plan" },
-    { say = "<PLAN_COMPLETE>one task</PLAN_COMPLETE>" },
-]
-[[implementing]]
-steps = [
-    { run = "git reset -q --hard && rm -rf src && echo evil >README.md" },
-    { write = "made.txt", text = "made" },
-    { say = "<DONE>feat: all</DONE>" },
-]
-[[reviewing]]
-steps = [{ say = "<APPROVED>fine</APPROVED>" }]
-"""
+DESTROYING = (
+    PLANS
+    + agent(
+        "implementing",
+        {"run": "git reset -q --hard && rm -rf src && echo evil >README.md"},
+        {"write": "made.txt", "text": "made"},
+        {"say": "<DONE>feat: all</DONE>"},
+    )
+    + APPROVES
+)
 
-Answer = Callable[[str], int]
+Files = dict[str, tuple[str, bytes]]
+Destroyed = tuple[GitProject, Files]
+BEFORE: Files = {}
+"""The files of the project before an agent has destroyed them."""
 
 
-@pytest.fixture
-def destroyed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> tuple[GitProject, dict[str, tuple[str, bytes]]]:
-    """A project with uncommitted work, and its files before an agent has destroyed them."""
-    isolate_git(monkeypatch, tmp_path / "home")
-    project = GitProject(tmp_path / "project")
+def _work_and_destroy(folder: Path) -> None:
+    project = GitProject(folder)
     project.write(".specs/a.md", "# A\n")
     project.write("README.md", "read\n")
     project.write("src/a.py", "a\n")
@@ -56,39 +47,28 @@ def destroyed(
     project.write("src/new.py", "untracked\n").chmod(0o755)
     (project.root / "src/link").symlink_to("a.py")
     (project.root / "README.md").unlink()
-    before = tree_of(project.root)
-    monkeypatch.chdir(project.root)
+    BEFORE.update(tree_of(project.root))
     assert 0 == main(["run", "--focus", "all", "--quiet"])
     assert not (project.root / "src").exists()
-    return project, before
 
 
 @pytest.fixture
-def answer(monkeypatch: pytest.MonkeyPatch) -> Answer:
-    """Run `cuggino undo` on a terminal, and type the keys."""
-
-    def run(keys: str) -> int:
-        monkeypatch.setattr(console, "on_terminal", lambda: True)
-        with (
-            create_pipe_input() as keyboard,
-            create_app_session(input=keyboard, output=DummyOutput()),
-        ):
-            keyboard.send_text(keys)
-            return main(["undo"])
-
-    return run
+def destroyed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Destroyed:
+    """A project with uncommitted work, and its files before an agent has destroyed them."""
+    isolate_git(monkeypatch, tmp_path / "home")
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    make_once("destroyed", folder, lambda: _work_and_destroy(folder))
+    return GitProject(folder, made=True), BEFORE
 
 
-Destroyed = tuple[GitProject, dict[str, tuple[str, bytes]]]
-
-
-def test_everything_is_back(destroyed: Destroyed, capsys: pytest.CaptureFixture[str]) -> None:
+def test_everything_is_back(destroyed: Destroyed, cli: Cli) -> None:
     """Tracked and untracked files are back byte for byte, and the undo can be undone."""
     project, before = destroyed
     after = tree_of(project.root)
-    capsys.readouterr()
-    assert 0 == main(["undo", "--yes"])
-    said = capsys.readouterr().out
+    cli.printed()
+    said = cli("undo", "--yes")
     assert before == tree_of(project.root)
     assert "  restore  src/new.py\n" in said
     assert "  remove   made.txt\n" in said
@@ -98,12 +78,11 @@ def test_everything_is_back(destroyed: Destroyed, capsys: pytest.CaptureFixture[
     assert after == tree_of(project.root)
 
 
-def test_a_stage(destroyed: Destroyed, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stage(destroyed: Destroyed, cli: Cli) -> None:
     """A stage of the latest run, or of one by its id, is a point to go back to."""
     project, before = destroyed
-    capsys.readouterr()
-    assert 0 == main(["snapshots"])
-    lines = capsys.readouterr().out.splitlines()
+    cli.printed()
+    lines = cli("snapshots").splitlines()
     names = [line.split()[2] for line in lines]
     assert ["planning-1", "implementing-1"] == [n.split("/")[1] for n in names]
     assert 0 == main(["undo", names[1], "-y"])
@@ -111,41 +90,37 @@ def test_a_stage(destroyed: Destroyed, capsys: pytest.CaptureFixture[str]) -> No
 
 
 @pytest.mark.real_agent
-def test_a_person_is_asked(
-    destroyed: Destroyed, answer: Answer, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_person_is_asked(destroyed: Destroyed, typed: Setup, cli: Cli) -> None:
     """Nothing changes without a yes: not after a no, Ctrl-C, or without a terminal."""
     project, before = destroyed
     after = tree_of(project.root)
-    assert 2 == main(["undo"])
-    assert "pass --yes" in capsys.readouterr().err
+    assert "pass --yes" in cli.err("undo")
     for keys in ("n\r", "\x03", "\x04"):
-        assert 1 == answer(keys)
-        assert "Nothing was changed.\n" in capsys.readouterr().out
+        assert 1 == typed(keys, "undo")
+        assert "Nothing was changed.\n" in cli.printed().out
         assert after == tree_of(project.root)
-    assert 0 == answer("what\ry\r")
-    assert "Answer y or n" in capsys.readouterr().out
+    assert 0 == typed("what\ry\r", "undo")
+    assert "Answer y or n" in cli.printed().out
     assert before == tree_of(project.root)
 
 
-def test_nothing_to_do(destroyed: Destroyed, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_to_do(destroyed: Destroyed, cli: Cli) -> None:
     """A second undo of the same run finds nothing to change, and asks nothing."""
     assert 0 == main(["undo", "--yes"])
-    capsys.readouterr()
-    assert 0 == main(["undo"])
-    assert "The files are as they were.\n" in capsys.readouterr().out
+    cli.printed()
+    assert "The files are as they were.\n" in cli("undo")
 
 
-def test_commits_of_agents_stay(destroyed: Destroyed, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commits_of_agents_stay(destroyed: Destroyed, cli: Cli) -> None:
     """Branches stay where they are; the message gives the `git reset` to move one back."""
     project, before = destroyed
     first = project.git("rev-parse", "HEAD").strip()
     project.git("add", "--all")
     project.git("commit", "--quiet", "--message", "by an agent")
     head = project.git("rev-parse", "HEAD").strip()
-    capsys.readouterr()
+    cli.printed()
     assert 0 == main(["undo", "--yes"])
-    assert f"git reset {first[:12]}" in capsys.readouterr().out
+    assert f"git reset {first[:12]}" in cli.printed().out
     assert head == project.git("rev-parse", "HEAD").strip()
     assert before == tree_of(project.root)
 
@@ -158,64 +133,52 @@ def test_a_broken_configuration_is_no_obstacle(destroyed: Destroyed) -> None:
     assert before == tree_of(project.root)
 
 
-def test_a_run_at_work(destroyed: Destroyed, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_at_work(destroyed: Destroyed, cli: Cli) -> None:
     """While a run works here nothing is undone."""
     project, _ = destroyed
     after = tree_of(project.root)
     with Workspace(project.root).lock(command="cuggino run"):
         assert 2 == main(["undo", "--yes"])
-    assert "cuggino run" in capsys.readouterr().err
+    assert "cuggino run" in cli.printed().err
     assert after == tree_of(project.root)
 
 
 @pytest.mark.parametrize("name", ["nothing", "implementing-7", "0/1"])
-def test_an_unknown_name(
-    destroyed: Destroyed, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_name(destroyed: Destroyed, name: str, cli: Cli) -> None:
     """An unknown run or stage is wrong usage."""
-    assert 2 == main(["undo", name])
-    assert f"no snapshot {name}" in capsys.readouterr().err
+    assert f"no snapshot {name}" in cli.err("undo", name)
 
 
-def test_a_file_that_cannot_be_restored(
-    destroyed: Destroyed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_cannot_be_restored(destroyed: Destroyed, tmp_path: Path, cli: Cli) -> None:
     """The file is named, the rest is restored, and the exit code is 1."""
     project, before = destroyed
     (tmp_path / "elsewhere").mkdir()
     (project.root / "src").symlink_to(tmp_path / "elsewhere")
     project.write(".git/info/exclude", "/src\n")
-    assert 1 == main(["undo", "--yes"])
-    assert "Not restored: src/a.py: src is in the way" in capsys.readouterr().err
+    assert "Not restored: src/a.py: src is in the way" in cli.err("undo", "--yes", code=1)
     assert [] == list((tmp_path / "elsewhere").iterdir())
     (project.root / "src").unlink()
     assert 0 == main(["undo", "--yes"])
     assert before == tree_of(project.root)
 
 
-def test_as_json(destroyed: Destroyed, capsys: pytest.CaptureFixture[str]) -> None:
+def test_as_json(destroyed: Destroyed, cli: Cli) -> None:
     """Each snapshot is an object, whose reference git knows."""
     project, _ = destroyed
-    capsys.readouterr()
-    assert 0 == main(["snapshots", "--json"])
-    listed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    cli.printed()
+    listed = [json.loads(line) for line in cli("snapshots", "--json").splitlines()]
     assert ["planning-1", "implementing-1"] == [one["stage"] for one in listed]
     for one in listed:
         assert one["commit"] == project.git("rev-parse", one["ref"]).strip()
     assert 1 == len({one["run_id"] for one in listed})
 
 
-def test_without_git(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_git(here: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     """Without a repository there are no snapshots, and nothing to undo."""
-    isolate_git(monkeypatch, tmp_path / "home")
-    monkeypatch.chdir(tmp_path)
-    assert 0 == main(["snapshots"])
-    assert "There are no snapshots.\n" == capsys.readouterr().out
-    assert 2 == main(["undo"])
-    assert "there are no snapshots" in capsys.readouterr().err
-    assert not (tmp_path / ".cuggino").exists()
+    isolate_git(monkeypatch, here / "home")
+    assert "There are no snapshots.\n" == cli("snapshots")
+    assert "there are no snapshots" in cli.err("undo")
+    assert not (here / ".cuggino").exists()
 
 
 def test_from_python(destroyed: Destroyed) -> None:

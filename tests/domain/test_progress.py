@@ -1,14 +1,18 @@
-"""Detection of agents that change nothing or undo each other."""
+"""Agents that change nothing, the slots at work, and usage windows."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from typing import TypeAlias
 
 import pytest
 from hypothesis import given, strategies as st
 
+from cuggino.domain import Overage, QuotaPlan, QuotaWindows, SlotLimit, is_overload
 from cuggino.domain.progress import ProgressWatch, Standstill
+from cuggino.errors import AgentFailed, LoopError, QuotaExceeded
+from cuggino.events import AgentRetry, QuotaUsed
 from tests.vectors import each
 
 STATES = st.lists(st.sampled_from("ABCD"), max_size=40)
@@ -189,3 +193,177 @@ def test_without_traces_tasks_count_for_nothing(states: list[str], patience: int
     """A run that an earlier version began is judged as that version judged it."""
     steps: list[Step] = [(state, None) for state in states]
     assert after_all(steps, patience) == after_all(steps, patience, tasks=9)
+
+
+NOW = datetime(2026, 11, 23, tzinfo=UTC)
+
+
+def test_an_overload_halves_the_limit_and_items_raise_it_by_one() -> None:
+    """It falls to one at least, and recovers up to all slots."""
+    limit = SlotLimit(slots=8)
+    seen = [limit.active]
+    for n in range(5):
+        limit = limit.overloaded("a", NOW + timedelta(minutes=n))
+        seen.append(limit.active)
+    assert [8, 4, 2, 1, 1, 1] == seen
+    for n in range(8):
+        limit = limit.ended(f"{n}")
+        seen.append(limit.active)
+    assert [2, 3, 4, 5, 6, 7, 8, 8] == seen[6:]
+
+
+def test_an_overload_of_all_slots_halves_once() -> None:
+    """Seven agents that are refused within seconds are one reason."""
+    limit = SlotLimit(slots=7)
+    for n in range(7):
+        limit = limit.overloaded(f"{n}", NOW + timedelta(seconds=4 * n))
+    assert 3 == limit.active
+    assert 1 == limit.overloaded("0", NOW + timedelta(minutes=2)).active
+
+
+def test_an_item_that_met_an_overload_does_not_raise_the_limit() -> None:
+    """Nor does one that failed; the next attempt of the item can raise it."""
+    limit = SlotLimit(slots=4).overloaded("a", NOW).overloaded("b", NOW)
+    limit = limit.ended("a")
+    assert 2 == limit.active
+    assert 2 == limit.ended("c", succeeded=False).active
+    assert 3 == limit.ended("a").active
+    assert frozenset() == limit.ended("b", succeeded=False).met
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"), [("overloaded", True), ("rate_limit", True), ("crash", False)]
+)
+def test_overloads(reason: str, expected: bool) -> None:
+    """A retry, and a session or loop that failed, for the load of the service."""
+    retry = AgentRetry(reason=reason, message="", attempt=1, max_retries=2, retry_in=1)
+    failed = AgentFailed("x", reason=reason)  # type: ignore[arg-type]
+    wrapped = LoopError("planning", "x", cause=failed)
+    assert [expected] * 3 == [is_overload(x) for x in (retry, failed, wrapped)]
+
+
+def test_a_usage_limit_is_no_overload() -> None:
+    """It stops all slots anyway."""
+    assert not is_overload(QuotaExceeded("limit"))
+    assert not is_overload(None)
+
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+ONE = NOON + timedelta(hours=1)
+TWO = NOON + timedelta(hours=2)
+
+
+def used(
+    share: float, resets_at: datetime | None = ONE, *, window: str = "five_hour", agent: str = "a"
+) -> QuotaUsed:
+    return QuotaUsed(window=window, used=share, resets_at=resets_at, agent=agent)
+
+
+WEEK = used(0.9, TWO, window="seven_day")
+
+
+@pytest.mark.parametrize(
+    ("reports", "reserve", "overage", "until"),
+    [
+        # Nothing is known, or nothing is planned.
+        ([], 0.2, "pay", None),
+        ([used(1)], 0, "pay", None),
+        # The reserve.
+        ([used(0.79)], 0.2, "pay", None),
+        ([used(0.8)], 0.2, "pay", ONE),
+        ([used(0.3)], 0.7, "pay", ONE),
+        ([used(0.9)], 0.1, "pay", ONE),
+        ([used(0.5), used(0.85)], 0.2, "pay", ONE),
+        ([used(0.85), used(0.5)], 0.2, "pay", None),
+        ([used(0.85), WEEK], 0.2, "pay", TWO),
+        ([used(0.5), WEEK], 0.2, "pay", TWO),
+        ([used(0.85, agent="b")], 0.2, "pay", None),
+        # A window that was reset, or that nobody can wait for.
+        ([used(1, NOON)], 0.2, "pay", None),
+        ([used(1, None)], 0.2, "stop", None),
+        # Overage.
+        ([used(0.99)], 0, "stop", None),
+        ([used(1)], 0, "stop", ONE),
+        ([used(0.85)], 0.2, "stop", ONE),
+    ],
+)
+def test_when_nothing_new_starts(
+    reports: list[QuotaUsed], reserve: float, overage: Overage, until: datetime | None
+) -> None:
+    """The last reset of the windows that are used up to the reserve is waited for."""
+    plan = QuotaPlan(reserve=reserve, overage=overage)
+    for report in reports:
+        plan.windows.add(report)
+    refusal = plan.refusal("a", NOON)
+    assert until == (refusal.resets_at if refusal is not None else None)
+    assert refusal is None or refusal.planned
+
+
+@pytest.mark.parametrize(
+    ("reserve", "message"),
+    [
+        (0.2, "a: five_hour 100 % used, and quotaReserve keeps 20 % of it"),
+        (0, 'a: five_hour 100 % used, and overage is "stop"'),
+    ],
+)
+def test_the_reason(reserve: float, message: str) -> None:
+    """The message names agent, window, share and setting."""
+    plan = QuotaPlan(reserve=reserve, overage="stop")
+    plan.windows.add(used(1))
+    assert message == str(plan.refusal("a", NOON))
+
+
+@pytest.mark.parametrize(
+    ("after", "changes"),
+    [
+        (used(0.5), False),
+        (used(0.5049), False),
+        (used(0.51), True),
+        (used(0.49), True),
+        (used(0.5, ONE + timedelta(seconds=30)), False),
+        (used(0.5, TWO), True),
+        (used(0.5, None), True),
+        (used(0.5, agent="b"), True),
+        (used(0.5, window="seven_day"), True),
+    ],
+)
+def test_changes(after: QuotaUsed, changes: bool) -> None:
+    """A report changes what is known by a percent or by another reset."""
+    windows = QuotaWindows()
+    assert used(0.5) == windows.add(used(0.5))
+    assert (after if changes else None) == windows.add(after)
+    assert after in windows.at(NOON)
+
+
+@pytest.mark.parametrize(
+    ("shares", "nearly"),
+    [
+        ([0.5, 0.79, 0.8, 0.9, 1], [False, False, True, False, False]),
+        ([0.9, 0.95, 0.5, 0.85], [True, False, False, True]),
+        ([0.7999, 0.8], [False, True]),
+    ],
+)
+def test_windows_that_are_nearly_used_up(shares: list[float], nearly: list[bool]) -> None:
+    """The report that passes four fifths says so, once."""
+    windows = QuotaWindows()
+    reports = [windows.add(used(share)) for share in shares]
+    assert nearly == [report is not None and report.nearly for report in reports]
+
+
+def test_the_next_window_may_be_nearly_used_up_too() -> None:
+    """After a reset, the first report of four fifths or more says so again."""
+    windows = QuotaWindows()
+    for resets_at in (ONE, TWO):
+        report = windows.add(used(0.9, resets_at))
+        assert report is not None
+        assert report.nearly
+
+
+def test_windows_of_another_process() -> None:
+    """Of each window, the later reset counts, and then the larger share."""
+    windows = QuotaWindows()
+    for report in (used(0.5), used(0.1, TWO, agent="b"), used(0.2, agent="c")):
+        windows.add(report)
+    windows.merge([used(0.4), used(0.9, agent="b"), used(0.3, agent="c"), used(0.6, agent="d")])
+    known = {one.agent: (one.used, one.resets_at) for one in windows.at(NOON)}
+    assert {"a": (0.5, ONE), "b": (0.1, TWO), "c": (0.3, ONE), "d": (0.6, ONE)} == known

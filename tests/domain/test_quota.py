@@ -1,9 +1,11 @@
-"""Detection of usage limits in text."""
+"""Usage limits: their texts and resets, and what is known of usage windows."""
 
 from __future__ import annotations
 
 import string
-from datetime import UTC, datetime, timedelta
+import time
+from datetime import UTC, date, datetime, timedelta
+from itertools import product
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -154,3 +156,325 @@ def test_waits_for_an_unknown_end_add_up_to_a_day() -> None:
     assert [hour * 3600 for hour in hours] == list(QUOTA_SCHEDULE.delays())
     assert 24 == sum(hours)
     assert QUOTA_SCHEDULE.delay(10**9) is None
+
+
+LIMITS = (
+    *("usage", "session", "weekly", "bi-weekly", "biweekly", "daily", "monthly", "hourly"),
+    *("5-hour", "5 hr", "24hrs", "request", "Opus", "Sonnet", "Haiku", "Claude", "Claude AI"),
+    *("Claude Code", "subscription", "plan", "message"),
+)
+ENDS = ("reached", "hit", "exceeded", "met", "exhausted", "has been reached", "was met", "is hit")
+GAPS = (
+    *("at", "on", "in", "of", "by", "after", "within", "about", "around", "approximately"),
+    *("again", "back", "your", "the", "limit", "limits", "quota", "usage", "is", "will", "be"),
+    *("time", "date", "this", "next", "coming", "daily", "every day", ":", "=", "~", "—"),
+)
+
+
+@each(
+    "text",
+    [
+        *(f"{limit} limit reached" for limit in LIMITS),
+        *(f"usage limit {end}" for end in ENDS),
+        *(
+            f"{met} {whose} {what}"
+            for met, whose, what in product(
+                ("hit", "reached", "exceeded", "exhausted", "used up"), ("your", "our"), ("limits",)
+            )
+        ),
+        *(f"hit {whose} limit" for whose in ("your", "the", "my", "our", "a", "an", "its")),
+        *(f"reached your {what}" for what in ("limit", "quota", "allowance", "capacity")),
+        *(f"quota {end}" for end in ("reached", "exceeded", "exhausted", "used up")),
+        *(f"quota {verb} exceeded" for verb in ("has been", "have been", "was", "is")),
+        *(f"out of {what}usage" for what in ("", "extra ", "your ", "included ")),
+        "out of quota",
+        *("free usage exceeded", "free usage has been used up", "used up your free usage"),
+        *("free limit reached", "free tier limit reached"),
+        *("usage_limit_reached", "usage_limit_exceeded", "quota_exceeded"),
+        *("insufficient_quota", "exceeded_quota"),
+        *(f"sorry{mark} limit reached" for mark in ".:·∙•"),
+    ],
+)
+def test_each_wording_of_a_limit_counts(text: str) -> None:
+    """Each kind of limit, ending and code is recognized."""
+    assert is_quota_text(text)
+
+
+@each("kind", ["context", "token", "turn", "output", "prompt", "rate", "size", "length", "time"])
+def test_a_limit_of_another_kind_does_not_count(kind: str) -> None:
+    """A limit per request is not a usage limit, with any noun."""
+    assert not is_quota_text(f"hit your {kind} limit")
+    assert not is_quota_text(f"hit the maximum {kind} limit")
+
+
+@each(
+    "before",
+    [
+        *("if you", "when we", "whenever i", "before they", "once it", "unless your", "until the"),
+        *("after a", "haven't", "hasn't", "hadn't", "not yet", "never ever", "nearly", "almost"),
+        *("about to", "close to", "avoid", "may have", "might be", "could been", "would", "will"),
+        *("if you have", "if you've", "when you've been"),
+    ],
+)
+def test_each_condition_and_warning_is_none(before: str) -> None:
+    """A condition or warning about a limit does not count."""
+    assert not is_quota_text(f"{before} reached your limit")
+    assert is_quota_text("reached your limit")
+
+
+@each(
+    "cue",
+    [
+        *("resets", "reset", "resetting", "resets at", "reset-on", "reset time", "reset_date"),
+        *("try again", "trying again", "retry at", "retrying", "retry_delay", "retry in"),
+        *("until", "available", "renews", "renewed", "refresh", "refreshes", "restored", "lifted"),
+        *("regain", "regains", "regained access", "wait"),
+    ],
+)
+def test_each_word_before_a_time_is_understood(cue: str) -> None:
+    """A duration is found after each cue for the reset, with any preposition in between."""
+    expected = NOW + timedelta(minutes=90)
+    found = {gap: parse_reset(f"{cue} {gap} 90 minutes", now=NOW, zone=UTC) for gap in GAPS}
+    assert dict.fromkeys(GAPS, expected) == found
+
+
+@each("cue", ["retry-after", "retry after seconds", "resets_in_seconds"])
+def test_bare_seconds(cue: str) -> None:
+    """A number without a unit is in seconds where the cue implies it."""
+    assert NOW + timedelta(seconds=90) == parse_reset(f"{cue}: 90", now=NOW, zone=UTC)
+
+
+def reset(text: str, now: datetime = NOW, zone: ZoneInfo = ROME) -> str | None:
+    """Return the reset as `MM-DD HH:MM:SS` in UTC."""
+    found = parse_reset(text, now=now, zone=zone)
+    return f"{found:%m-%d %H:%M:%S}" if found else None
+
+
+class TestParseReset:
+    @each(
+        "text, expected",
+        [
+            # hours
+            ("resets 3pm", "11-21 14:00:00"),
+            ("resets at 3 p.m.", "11-21 14:00:00"),
+            ("will reset at 3\u202fPM.", "11-21 14:00:00"),
+            ("reset 12:05am", "11-21 23:05:00"),
+            ("resets 14:30", "11-21 13:30:00"),
+            ("resets at 0:30", "11-21 23:30:00"),
+            ("resets at 14:30:15", "11-21 13:30:15"),
+            ("resets 18 (UTC)", "11-21 18:00:00"),
+            ("resets at midnight UTC", "11-22 00:00:00"),
+            ("resets at noon", "11-22 11:00:00"),
+            ("try again at 3:05 PM.", "11-21 14:05:00"),
+            ("resets soon. Try again at 3pm", "11-21 14:00:00"),
+            # zones
+            ("resets 3pm (Etc/Unknown)", "11-21 14:00:00"),
+            ("resets 3pm (local time)", "11-21 14:00:00"),
+            ("resets 3pm (america/new_york)", "11-21 20:00:00"),
+            ("resets 3pm America/New_York", "11-21 20:00:00"),
+            ("resets 10:20pm (America/Argentina/Buenos_Aires)", "11-22 01:20:00"),
+            ("resets 3pm (PST)", "11-21 23:00:00"),
+            ("resets 3pm PT", "11-21 23:00:00"),
+            ("resets 3pm (Pacific Time)", "11-21 23:00:00"),
+            ("resets 3pm (CEST)", "11-21 14:00:00"),
+            ("resets 3pm (UTC+5:30)", "11-22 09:30:00"),
+            ("resets 3pm UTC-8", "11-21 23:00:00"),
+            ("resets 3pm [UTC]", "11-21 15:00:00"),
+            ("(resets at 6:00 PM UTC)", "11-21 18:00:00"),
+            ("resets 3pm (in 2 hours)", "11-21 14:00:00"),
+            ("try again in 1500 milliseconds", "11-21 12:00:01"),
+            ("try again in a minute", "11-21 12:01:00"),
+            ("try again in 1.25 hours", "11-21 13:15:00"),
+            ("resets June 3, 3pm (UTC)", "06-03 15:00:00"),
+            ("resets at Noon", "11-22 11:00:00"),
+            # days
+            ("resets Nov 23, 4pm", "11-23 15:00:00"),
+            ("resets Dec 9 at 10:30am", "12-09 09:30:00"),
+            ("resets at 3pm on December 1st", "12-01 14:00:00"),
+            ("try again at Nov 24th, 2026 5:31 PM.", "11-24 16:31:00"),
+            ("Retry-After: Wed, 25 Nov 2026 07:28:00 GMT", "11-25 07:28:00"),
+            ("resets Thursday, Nov 26 at 5pm (Europe/Paris)", "11-26 16:00:00"),
+            ("Resets Thu 9:00 AM", "11-26 08:00:00"),
+            ("resets on Saturday at 9am", "11-28 08:00:00"),
+            ("resets on Saturday at 9pm", "11-21 20:00:00"),
+            ("resets next Monday 9am (Asia/Tokyo)", "11-23 00:00:00"),
+            ("resets tomorrow at 9am", "11-22 08:00:00"),
+            ("resets 3pm tomorrow", "11-22 14:00:00"),
+            ("resets Nov 25", "11-24 23:00:00"),
+            ("resets every day at 3pm", "11-21 14:00:00"),
+            ("resets 11/30/2026, 3:00 PM", "11-30 14:00:00"),
+            ("resets 30/11/2026 15:00", "11-30 14:00:00"),
+            # timestamps
+            ("resets at 2026-11-21T18:00:00Z", "11-21 18:00:00"),
+            ("resets at 2026-11-21T18:00:00.123+02:00", "11-21 16:00:00"),
+            ("resets at 2026-11-21 18:00 (America/New_York)", "11-21 23:00:00"),
+            ("usage limit reached|1795300000", "11-21 22:26:40"),
+            ("usage limit reached|1795300000000", "11-21 22:26:40"),
+            ('{"resets_at":1795300000}', "11-21 22:26:40"),
+            ('{"resetsAt": 1795300000}', "11-21 22:26:40"),
+            ("x-ratelimit-reset: 1795300000", "11-21 22:26:40"),
+            ("You will regain access on 2026-12-01 at 00:00 UTC.", "12-01 00:00:00"),
+            ("You regain access at 3pm", "11-21 14:00:00"),
+            # spans
+            ("in 2 hours 5 minutes", "11-21 14:05:00"),
+            ("resets in 2h 10m", "11-21 14:10:00"),
+            ("resets in 2 hr 13 min", "11-21 14:13:00"),
+            ("resets in an hour", "11-21 13:00:00"),
+            ("Try again in half an hour", "11-21 12:30:00"),
+            ("resets in an hour and a half", "11-21 13:30:00"),
+            ("resets in 2 and a half hours", "11-21 14:30:00"),
+            ("resets in a couple of hours", "11-21 14:00:00"),
+            ("try again in twelve hours", "11-22 00:00:00"),
+            ("resets in 1h30", "11-21 13:30:00"),
+            ("resets in P1DT2H", "11-22 14:00:00"),
+            ("try again in 12m", "11-21 12:12:00"),
+            ("try again in 4 days, 3 hours and 9 minutes.", "11-25 15:09:00"),
+            ("Your quota will reset after 2h5m7s.", "11-21 14:05:07"),
+            ("Retry-After: 120", "11-21 12:02:00"),
+            ('{"retry_after": 30}', "11-21 12:00:30"),
+            ('{"resets_in_seconds":75}', "11-21 12:01:15"),
+            ('"retryDelay": "34s"', "11-21 12:00:34"),
+        ],
+    )
+    def test_understands(self, text: str, expected: str) -> None:
+        """Each wording gives its instant, as of noon UTC in Rome."""
+        assert expected == reset(text)
+
+    @each("day", [date(2026, 1, 4) + timedelta(days=31 * n) for n in range(12)])
+    def test_each_month_and_day_of_the_week(self, day: date) -> None:
+        """Their names, whole and short, mean the next such day."""
+        now = datetime.combine(day - timedelta(days=3), datetime.min.time(), UTC)
+        for words in ("%B %d", "%d %b", "%A", "%a"):
+            text = f"resets {day:{words}} at 10:00 UTC"
+            assert f"{day:%m-%d} 10:00:00" == reset(text, now), text
+
+    @each(
+        "text",
+        [
+            "",
+            "resets",
+            "resets in",
+            "resets soon",
+            "You will regain access soon",
+            "Please try again later.",
+            "resets 5",
+            "resets 5 times",
+            "resets 10/7/2027 at 3pm",
+            "resets 0am",
+            "resets 13pm",
+            "resets 14:30pm",
+            "resets 6:75pm",
+            "resets 25:00",
+            "resets 3pm (Mars/Phobos)",
+            "resets 3pm (America)",
+            "resets 3pm (../../etc/passwd)",
+            "resets 3pm (IST)",
+            "resets 3pm IST",
+            "resets 3pm Mars/Phobos",
+            "resets 3pm (UTC+99)",
+            "resets 10/9 at 3pm",
+            "resets Feb 30, 3pm",
+            "resets Nov 21",
+            "resets today",
+            "resets Jan 1, 0000, 3pm",
+            "resets 9999-12-31T23:59:59Z",
+            "resets in 999999999 weeks",
+            "resets 99999999999",
+            "presets 3pm",
+        ],
+    )
+    def test_an_unclear_time_is_none(self, text: str) -> None:
+        """A text without a time, an impossible time or an unknown zone gives None."""
+        assert reset(text) is None
+
+    def test_an_ambiguous_abbreviation_means_the_local_zone(self) -> None:
+        """`IST` is three zones, but in India it is the local one."""
+        assert "11-22 09:30:00" == reset("resets 3pm (IST)", zone=ZoneInfo("Asia/Kolkata"))
+
+    def test_now_may_be_in_any_zone(self) -> None:
+        """The current time counts as an instant, in any time zone."""
+        assert "11-21 14:00:00" == reset("resets 3pm", now=NOW.astimezone(NEW_YORK))
+        assert "11-21 12:00:30" == reset("retry-after: 30", now=NOW.astimezone(NEW_YORK))
+
+    def test_a_leap_day_is_in_a_leap_year(self) -> None:
+        """The 29th of February means the next one."""
+        expected = datetime(2028, 2, 29, 15, tzinfo=UTC)
+        assert expected == parse_reset("resets Feb 29, 3pm (UTC)", now=NOW, zone=ROME)
+
+    def test_a_past_full_date_is_kept(self) -> None:
+        """A date with its year, or an epoch, is not moved to tomorrow."""
+        assert "11-20 14:00:00" == reset("resets Nov 20, 2026, 3pm")
+        assert datetime(2025, 1, 1, tzinfo=UTC) == parse_reset(
+            "usage limit reached|1735689600", now=NOW, zone=ROME
+        )
+
+    def test_a_time_without_a_zone_is_taken_as_utc(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """`now` without a zone is UTC, like a scheduler's clock, on any machine."""
+        with monkeypatch.context() as patch:
+            patch.setenv("TZ", "Asia/Tokyo")
+            time.tzset()
+            elsewhere = reset("try again in 30 s", now=NOW.replace(tzinfo=None))
+        time.tzset()
+        assert "11-21 12:00:30" == elsewhere
+        assert "11-21 14:00:00" == reset("resets 3pm", now=NOW.replace(tzinfo=None))
+
+
+class TestClockChanges:
+    @each(
+        "zone, now, text, expected",
+        [
+            # Rome, 2024-03-31: 2:00 to 3:00 does not exist; the first instant after it is 1:00 UTC.
+            (ROME, "2024-03-30T12:00Z", "resets 2:30am", "03-31 01:00:00"),
+            (ROME, "2024-03-31T00:30Z", "resets 2:00am", "03-31 01:00:00"),
+            (ROME, "2024-03-31T00:30Z", "resets 3:00am", "03-31 01:00:00"),
+            (ROME, "2024-03-31T01:00Z", "resets 2:30am", "04-01 00:30:00"),
+            (ROME, "2024-03-30T20:00Z", "resets 6am", "03-31 04:00:00"),
+            # Rome, 2024-10-27: 2:00 to 3:00 comes twice, from 0:00 and from 1:00 UTC.
+            (ROME, "2024-10-27T00:00Z", "resets 2:30am", "10-27 00:30:00"),
+            (ROME, "2024-10-27T00:30Z", "resets 2:30am", "10-27 01:30:00"),
+            (ROME, "2024-10-27T01:30Z", "resets 2:30am", "10-28 01:30:00"),
+            (ROME, "2024-10-26T20:00Z", "resets 6am", "10-27 05:00:00"),
+            (NEW_YORK, "2024-03-10T05:00Z", "resets 2:30am", "03-10 07:00:00"),
+            (NEW_YORK, "2024-11-03T04:00Z", "resets 1:30am", "11-03 05:30:00"),
+            (NEW_YORK, "2024-11-03T05:30Z", "resets 1:30am", "11-03 06:30:00"),
+            (ROME, "2024-03-09T22:00Z", "resets Mar 10, 4am (America/New_York)", "03-10 08:00:00"),
+            # Samoa left out a whole day.
+            (ZoneInfo("Pacific/Apia"), "2011-12-29T05:00Z", "resets Dec 30, 3pm", "12-30 10:00:00"),
+        ],
+    )
+    def test_around_a_change(self, zone: ZoneInfo, now: str, text: str, expected: str) -> None:
+        """A skipped time is the first after the gap, a repeated one the first not yet past."""
+        assert expected == reset(text, now=at(now), zone=zone)
+
+    @given(
+        zone=st.sampled_from([ROME, NEW_YORK]),
+        # Days around all four changes of 2024.
+        day=st.sampled_from(
+            [datetime(2024, m, d, tzinfo=UTC) for m, d in [(3, 9), (3, 30), (10, 26), (11, 2)]]
+        ),
+        second=st.integers(0, 3 * 86_400),
+        hour=st.integers(0, 23),
+        minute=st.integers(0, 59),
+    )
+    @example(
+        zone=ROME, day=datetime(2024, 3, 30, tzinfo=UTC), second=1, hour=2, minute=30
+    )  # skipped
+    def test_the_next_such_time(
+        self, zone: ZoneInfo, day: datetime, second: int, hour: int, minute: int
+    ) -> None:
+        """The reset is the first future instant with that clock time, or the end of its gap."""
+        now = day + timedelta(seconds=second)
+        found = parse_reset(f"resets {hour}:{minute:02}", now=now, zone=zone)
+        assert found is not None
+        assert timedelta() < found - now <= timedelta(hours=25)
+
+        def shown(when: datetime) -> tuple[int, int]:
+            local = when.astimezone(zone)
+            return local.hour, local.minute
+
+        before = shown(found - timedelta(seconds=1))
+        assert shown(found) == (hour, minute) or before < (hour, minute) < shown(found)
+        start = now.replace(second=0) + timedelta(minutes=1)
+        minutes = int((found - start).total_seconds() // 60)
+        between = (start + timedelta(minutes=n) for n in range(minutes))
+        assert not any(shown(when) == (hour, minute) for when in between)

@@ -1,12 +1,15 @@
-"""Detection of reviews that repeat themselves."""
+"""Detection of reviews and of tool calls that repeat themselves."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import permutations
 
 import pytest
 from hypothesis import given, strategies as st
 
+from cuggino import events as ev
+from cuggino.domain import RepetitionWatch, most_cautious
 from cuggino.domain.findings import parse_findings
 from cuggino.domain.review_ledger import NamedFiles, ReviewLedger, Stalled, judged
 from tests.domain.test_findings import MARKDOWN
@@ -329,11 +332,7 @@ class TestJudgment:
         ],
     )
     def test_of_a_second_review(
-        self,
-        review: str,
-        changed: list[str] | None,
-        blocking: list[str],
-        improvements: list[str],
+        self, review: str, changed: list[str] | None, blocking: list[str], improvements: list[str]
     ) -> None:
         """New findings on old ground need a clause or a reason; known ones do not."""
         judgment = judged(review, self.OLD, changed=changed)
@@ -385,3 +384,83 @@ class TestJudgment:
             judgment = judged(review, ledger, changed=["src/list.py"])
             ledger = ledger.after(review, changed=["src/list.py"])
             assert judgment == ledger.judgment
+
+
+def counts(calls: str) -> list[int]:
+    """Return the count after each call; a letter is a tool with its input and result."""
+    watch = RepetitionWatch()
+    told = []
+    for number, call in enumerate(calls):
+        watch.called(call, {"of": call}, id=str(number))
+        told.append(watch.answered(str(number), f"result of {call}"))
+        assert watch.tool == call
+    return told
+
+
+@pytest.mark.parametrize(
+    ("calls", "expected"),
+    [
+        ("aaaa", [1, 2, 3, 4]),
+        ("aabaa", [1, 2, 1, 1, 2]),
+        ("abababab", [1, 1, 1, 2, 2, 3, 3, 4]),
+        ("abcabcabc", [1, 1, 1, 1, 1, 2, 2, 2, 3]),
+        ("abcdabcdabcd", [1] * 12),
+    ],
+)
+def test_calls_in_a_row(calls: str, expected: list[int]) -> None:
+    """Equal calls in a row count, and up to three different ones in turn."""
+    assert expected == counts(calls)
+
+
+def test_input_and_result_must_be_equal() -> None:
+    """Another input or another result starts a new count; the order of keys does not matter."""
+    watch = RepetitionWatch()
+    told = []
+    for called, result in [
+        ({"a": 1, "b": 2}, "x"),
+        ({"b": 2, "a": 1}, "x"),
+        ({"a": 1, "b": 3}, "x"),
+        ({"a": 1, "b": 3}, "y"),
+        ({"a": 1, "b": 3}, "y"),
+    ]:
+        watch.called("Read", called, id="1")
+        told.append(watch.answered("1", result))
+    assert [1, 2, 1, 1, 2] == told
+
+
+def test_calls_at_once_and_without_ids() -> None:
+    """Results find their calls by id, those of calls without one in their order."""
+    watch = RepetitionWatch()
+    for number in range(3):
+        watch.called("Bash", "make", id=f"b{number}")
+    assert [1, 2, 3] == [watch.answered(f"b{number}", "ok") for number in (2, 0, 1)]
+    for _ in range(2):
+        watch.called("Read", "a")
+    assert [1, 2] == [watch.answered("unknown", "text") for _ in range(2)]
+    assert 1 == watch.answered("unknown", "a result without a call")
+
+
+def test_the_ending_that_claims_least() -> None:
+    """In any order it is the first of this list."""
+    kinds = (
+        ev.SpecIssue,
+        ev.RequestChanges,
+        ev.Progress,
+        ev.PlanComplete,
+        ev.Done,
+        ev.NoMoreWork,
+        ev.Approved,
+    )
+    endings = [kind(content="") for kind in kinds]
+    for few in permutations(endings, 2):
+        assert most_cautious(few) is min(few, key=endings.index)
+
+
+def test_an_ending_of_another_kind_is_like_a_plan() -> None:
+    """Of equals the first one counts."""
+    own, plan = ev.Note(content=""), ev.PlanComplete(content="")
+    for few in ([own, plan], [plan, own]):
+        assert most_cautious(few) is few[0]
+    assert most_cautious([ev.Done(content=""), own]) is own
+    progress = ev.Progress(content="")
+    assert most_cautious([own, progress]) is progress

@@ -1,4 +1,4 @@
-"""Untrusted text, as agents see it and as it is written elsewhere."""
+"""Untrusted text, and paths that tell what a change touches."""
 
 from __future__ import annotations
 
@@ -13,12 +13,17 @@ from cuggino.domain import (
     LONGEST_FOREIGN,
     cleaned,
     defused,
+    is_cache,
+    is_test_file,
     limited,
+    path_changes,
     safe_title,
     shown_to_agents,
+    touches_ci,
     without_markers,
 )
 from tests.growth import is_linear
+from tests.vectors import each
 
 SHOWN = set(
     "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
@@ -177,3 +182,125 @@ def test_hostile_text_takes_linear_time(piece: str) -> None:
         without_markers(text)
 
     assert is_linear(work, small=25_000, large=200_000)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "tests/a.py",
+        "src/test_a.py",
+        "pkg/a_test.go",
+        "web/a.test.ts",
+        "web/a.spec.tsx",
+        "spec/a_spec.rb",
+        *("spec/a.rb", "e2e/a.ts", "test/a.c"),
+        "src/test/java/AppTest.java",
+        "a/__tests__/b.js",
+        "conftest.py",
+    ],
+)
+def test_names_of_tests(path: str) -> None:
+    """The usual names of test files and folders are known."""
+    assert is_test_file(path)
+
+
+@pytest.mark.parametrize("path", ["src/app.py", "src/latest.py", "contest.py", "testing.md"])
+def test_names_of_others(path: str) -> None:
+    """Words that merely contain `test` are not."""
+    assert not is_test_file(path)
+
+
+@pytest.mark.parametrize(
+    ("path", "is_one"),
+    [
+        *(
+            (path, True)
+            for path in ("tests/__pycache__/a.pyc", "a.pyo", ".coverage", "x.egg-info/")
+        ),
+        *((path, False) for path in ("src/cache.py", "node_modules/a.js", "a.log", "coverage.py")),
+    ],
+)
+def test_caches(path: str, is_one: bool) -> None:
+    """What compilers and tests write again when it is gone."""
+    assert is_one == is_cache(path)
+
+
+def test_changes() -> None:
+    """Added, changed and removed paths, sorted."""
+    before, after = {"b": "1", "c": "1", "d": "1"}, {"a": "1", "b": "2", "d": "1"}
+    assert [("a", "added"), ("b", "changed"), ("c", "removed")] == list(path_changes(before, after))
+
+
+@each(
+    "path",
+    [
+        ".github/workflows/ci.yml",
+        ".github/actions/setup/run.sh",
+        ".github",
+        "packages/web/.github/dependabot.yml",
+        "tools/setup/action.yml",
+        ".GitHub/Workflows/CI.YML",
+        ".gitlab-ci.yml",
+        ".gitlab/ci/test.yml",
+        "templates/deploy.gitlab-ci.yml",
+        "ci/test.yaml",
+        ".ci/jobs/test.yml",
+        ".circleci/config.yml",
+        "azure-pipelines.yml",
+        "azure-pipelines-release.yaml",
+        "azure-pipeline.yml",
+        "Jenkinsfile",
+        "deploy/Jenkinsfile.release",
+        "release.jenkinsfile",
+        ".buildkite/pipeline.sh",
+        ".woodpecker.yml",
+        ".woodpecker/build.yml",
+        "bitbucket-pipelines.yml",
+        ".travis.yml",
+        "appveyor.yml",
+        ".cirrus.star",
+        "cloudbuild.yaml",
+        ".husky/pre-commit",
+        "web/.husky/pre-commit",
+        ".githooks/pre-push",
+        ".pre-commit-config.yaml",
+        ".pre-commit-hooks.yaml",
+        "lefthook.yml",
+        ".lefthook-local.toml",
+        ".simple-git-hooks.json",
+        ".gitlab-ci.yml.d/../.gitlab-ci.yml",
+        ".github\\workflows\\ci.yml",
+        *(".gitlab-ci/a", ".gitea/a", ".forgejo/a", ".semaphore/a", ".teamcity/a", ".tekton/a"),
+        *(".azure-pipelines/a", ".azuredevops/a", ".builds/a", ".harness/a", ".drone/a"),
+        *(".codefresh/a", ".lefthook/a", ".hooks/a", ".git-hooks/a", "githooks/a", "git-hooks/a"),
+    ],
+)
+def test_a_definition_counts(path: str) -> None:
+    assert touches_ci([path]) == (path,)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        ".",
+        "Makefile",
+        "package.json",
+        "scripts/test.sh",
+        "src/github/workflows.py",
+        "docs/gitlab-ci.md",
+        "ci/run.sh",
+        "src/jenkinsfiles.py",
+        "precision/data.yml",
+        "lefthook.md",
+        "src/action.py",
+        ".gitignore",
+    ],
+)
+def test_other_files_do_not_count(path: str) -> None:
+    assert touches_ci([path]) == ()
+
+
+def test_the_order_is_kept_and_both_sides_of_a_rename_count() -> None:
+    changed = ["z/.gitlab-ci.yml", "src/a.py", ".github/workflows/a.yml", "old.yml"]
+    assert touches_ci(iter(changed)) == ("z/.gitlab-ci.yml", ".github/workflows/a.yml")

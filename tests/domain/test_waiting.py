@@ -1,4 +1,4 @@
-"""The grammar of `<WAITING>`, and the words about a wait."""
+"""What a run waits for, and what answers and approvals decide."""
 
 from __future__ import annotations
 
@@ -6,7 +6,19 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from cuggino.domain import parse_waiting, until_text, waited_text
+from cuggino.domain import (
+    Decision,
+    approval_question,
+    approval_text,
+    check_approval,
+    is_covered,
+    options_of,
+    parse_waiting,
+    plan_in,
+    reached_sum,
+    until_text,
+    waited_text,
+)
 from cuggino.events import (
     At,
     CiDone,
@@ -17,6 +29,7 @@ from cuggino.events import (
     WaitingEnded,
     WaitingRefused,
 )
+from cuggino.events.waiting import WaitOutcome
 
 NOW = datetime(2026, 12, 1, 5, 0, tzinfo=UTC)
 DAY = 86_400.0
@@ -121,3 +134,86 @@ def test_what_an_agent_is_told(wait: WaitingEnded | WaitingRefused, expected: st
 def test_a_wait_in_words(until: Until, expected: str) -> None:
     """What is awaited is named in a clause of one line."""
     assert expected == until_text(until)
+
+
+@pytest.mark.parametrize(
+    ("words", "decision"),
+    [
+        ("Approve", Decision("approved")),
+        (" ok! ", Decision("approved")),
+        ("Reject", Decision("rejected")),
+        ("ok, but smaller", Decision("rejected", "ok, but smaller")),
+        ("Approve\nonly the first", Decision("rejected", "Approve\nonly the first")),
+    ],
+)
+def test_words(words: str, decision: Decision) -> None:
+    """Only a plain yes approves; everything else is a reason."""
+    assert decision == Decision.in_words(words)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "answer", "decision"),
+    [
+        ("happened", "Approve", Decision("approved")),
+        ("happened", "Approve\n\n# Plan", Decision("approved", "# Plan")),
+        ("happened", "Reject\n\nNo.", Decision("rejected", "No.")),
+        ("happened", "it was resolved", Decision("rejected", "it was resolved")),
+        (
+            "happened",
+            "Approved by the plan itself",
+            Decision("rejected", "Approved by the plan itself"),
+        ),
+        ("deadline", "Approve", Decision("approved")),
+        ("deadline", "", Decision("expired")),
+        ("failed", "no such folder", Decision("expired", "no such folder")),
+    ],
+)
+def test_ends(outcome: WaitOutcome, answer: str, decision: Decision) -> None:
+    """A wait ends with a decision; what is neither approval nor rejection approves nothing."""
+    until = PersonAnswers(question="?", approves="plan")
+    ended = WaitingEnded(until=until, outcome=outcome, answer=answer, waited=1.0)
+    assert decision == Decision.of(ended)
+    if outcome == "happened" and answer.startswith(("Approve\n", "Reject")):
+        assert answer == decision.answer
+
+
+@pytest.mark.parametrize("kind", ["", "plans", "spend", "spend:x", "spend:0", "spend:-1"])
+def test_unknown_kinds(kind: str) -> None:
+    """An unknown kind is an error that names the known ones."""
+    with pytest.raises(ValueError, match='write "plan", "landing" or a sum'):
+        check_approval(kind)
+
+
+def test_sums() -> None:
+    """The largest sum that is spent is asked for, and its approval covers smaller ones."""
+    kinds = ["plan", "spend:5", "spend:20", "spend:50"]
+    assert ["", "spend:5", "spend:20"] == [reached_sum(kinds, usd) for usd in (4.9, 5.0, 49.0)]
+    assert is_covered("spend:5", {"spend:20"})
+    assert not is_covered("spend:50", {"spend:20", "plan"})
+    assert "spending more than $20.00" == approval_text("spend:20")
+
+
+def test_the_file_of_a_plan() -> None:
+    """The plan is found again, with rules of its own."""
+    plan = "# Plan\n\n---\n\n- [ ] one"
+    assert plan == plan_in(approval_question("plan", "001.md", plan))
+    assert "" == plan_in(approval_question("spend:5", "", "Spent."))
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("# Which?\n\n- CSV\n- `JSON`.\n", ("CSV", "JSON")),
+        ("1. Yes\n2) **No**", ("Yes", "No")),
+        ("- not these\n- two\n\nEither\n\n* a\n\n* b", ("a", "b")),
+        ("- alone", ()),
+        ("No list", ()),
+        ("".join(f"- {number}\n" for number in range(7)), ()),
+        ("- a\n- " + "long " * 20, ()),
+        ("- a\n- `a`", ()),
+        ("", ()),
+    ],
+)
+def test_options_of_a_question(text: str, options: tuple[str, ...]) -> None:
+    """The last short list of a question is what it offers."""
+    assert options == options_of(text)

@@ -286,12 +286,6 @@ def test_a_killed_run_continues_with_its_earlier_time() -> None:
     assert resumed.elapsed(at(1010)) == 12.0
 
 
-def test_a_resumed_run_begins_with_its_totals() -> None:
-    totals = ev.RunResumed(run_id="r1", stages=2, cost_usd=1.5, duration=60.0)
-    activity = after(totals, ev.ImplementingStart(iteration=2))
-    assert (activity.cost_usd, activity.elapsed(at(5))) == (1.5, 65.0)
-
-
 def test_an_ended_journal_has_its_state() -> None:
     activity = after(started(), ev.RunEnded(state="failed", message="no luck"))
     assert (activity.state, activity.outcome, activity.message) == ("ended", "failed", "no luck")

@@ -1,14 +1,20 @@
-"""The verbosity that shows each event, and texts without a recorded case."""
+"""Recorded and other texts of events, and the verbosity that shows each."""
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from cuggino import events as ev
+from cuggino.events import AgentMessage, Event, MessageDelta, PingEvent, UnknownEvent, parse_event
+from cuggino_cli.follow.output import OutputOptions
 from cuggino_cli.screen.format import format_event
 from cuggino_cli.screen.fragments import Fragment, Verbosity, paint
-from tests.vectors import each
+from cuggino_cli.screen.status import spinner_line
+from tests.vectors import each, not_followed, rows, snake
 
 from .samples import all_event_types, sample
 
@@ -454,3 +460,61 @@ def test_retry_shows_its_delay() -> None:
     assert "[Watch] Log in to continue (tried again every 1.5s" in (plain(login) or "")
     stalled = item.model_copy(update={"review": "the findings"})
     assert "once more with its findings" in (plain(stalled) or "")
+
+
+Row = dict[str, Any]
+
+VERBOSITY = {None: Verbosity.VERBOSE, True: Verbosity.VERBOSE, False: Verbosity.NORMAL}
+
+
+ROWS = rows("cuggino_output", 142)
+NOT_FOLLOWED = not_followed("cuggino_output")
+
+
+def _answer(row: Row) -> str | None:
+    if row["kind"] == "spinner":
+        return spinner_line(row["index"], row["elapsed_s"])
+    fields = {snake(key): value for key, value in row["event"].items()}
+    event = parse_event(json.dumps(fields))
+    if isinstance(event, UnknownEvent):
+        return f"unknown event {event.tag}"
+    fragments = format_event(event, verbosity=VERBOSITY[row.get("verbose")])
+    return None if fragments is None else paint(fragments, color=True)
+
+
+@each("row", [row for row in ROWS if row["id"] not in NOT_FOLLOWED])
+def test_recorded_output(row: Row) -> None:
+    """A recorded event gives its recorded text, escape codes included."""
+    assert row["output"] == _answer(row)
+
+
+@pytest.mark.parametrize("name", sorted(NOT_FOLLOWED))
+def test_rows_not_followed(name: str) -> None:
+    """A row listed as not followed exists and does give another result."""
+    row = next(row for row in ROWS if row["id"] == name)
+    assert row["output"] != _answer(row)
+
+
+SAID: tuple[Event, ...] = (
+    PingEvent(timestamp=1.0),
+    MessageDelta(text="Go", message_id="m"),
+    AgentMessage(text="Go", message_id="m"),
+)
+
+
+@pytest.mark.parametrize(
+    ("verbose", "expected"),
+    [
+        (False, ["PingEvent", "AgentMessage"]),
+        (True, ["PingEvent", "MessageDelta", "AgentMessage"]),
+    ],
+)
+def test_partial_events_need_verbose(
+    verbose: bool, expected: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each event is one line; partial messages are printed only with `--verbose`."""
+    output = OutputOptions(verbose=verbose, quiet=False, json=True, color="auto")
+    for event in SAID:
+        output.write_json(event)
+    lines = capsys.readouterr().out.splitlines()
+    assert expected == [json.loads(line)["_tag"] for line in lines]

@@ -1,22 +1,19 @@
-"""The status area on a real pseudo-terminal: drawing, keys, and what can go wrong."""
+"""The status area on a pseudo-terminal: drawing, keys, signals, and what can go wrong."""
 
 from __future__ import annotations
 
-import codecs
 import contextlib
-import fcntl
 import io
 import os
-import pty
 import re
 import select
-import struct
+import subprocess
+import sys
 import termios
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,9 +24,10 @@ from cuggino_cli.screen.live import KeyActions, LiveScreen
 from cuggino_cli.screen.terminal import Lines
 from tests.cli.keyboard import ENTER, pasted
 from tests.limits import LIMIT
+from tests.processes.test_terminal import SHELL
 
 from .live_lines import line
-from .screen import Screen
+from .pseudo_terminal import PseudoTerminal
 
 ESCAPE = "\x1b"
 
@@ -51,60 +49,27 @@ class Rows:
         return self.name
 
 
-@dataclass
-class Terminal:
-    """A pseudo-terminal with a person at it."""
+class Terminal(PseudoTerminal):
+    """A pseudo-terminal with a status area on it."""
 
-    columns: int = 60
-    keyboard: bool = True
-    color: bool = False
-    pressed: list[str] = field(default_factory=list)
-    steered: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.ours, theirs = pty.openpty()
-        self._resize(theirs, self.columns)
-        self.stream = os.fdopen(theirs, "r+b", buffering=0, closefd=True)
+    def __init__(self, columns: int = 60, *, keyboard: bool = True, color: bool = False) -> None:
+        super().__init__(columns)
+        self.pressed: list[str] = []
+        self.steered: list[str] = []
         self.text = io.TextIOWrapper(
-            io.BufferedWriter(os.fdopen(os.dup(theirs), "wb", buffering=0)), encoding="utf-8"
+            io.BufferedWriter(os.fdopen(os.dup(self.theirs), "wb", buffering=0)), encoding="utf-8"
         )
-        self.input = os.fdopen(os.dup(theirs), encoding="utf-8")
-        self.before = termios.tcgetattr(theirs)
+        self.input = os.fdopen(os.dup(self.theirs), encoding="utf-8")
         self.errors = io.StringIO()
-        self.screen = Screen(self.columns)
-        self.raw = ""
-        self.changed = threading.Condition()
-        self.is_gone = False
-        self.reader = threading.Thread(target=self._read, daemon=True)
-        self.reader.start()
-        plain = Lines(self.text, color=self.color, is_terminal=True, errors=self.errors)
+        plain = Lines(self.text, color=color, is_terminal=True, errors=self.errors)
         actions = KeyActions(press=self._press, steer=self._steer)
         self.live = LiveScreen(
             plain,
             clock=lambda: datetime.now(UTC),
-            stdin=self.input if self.keyboard else None,
-            actions=actions if self.keyboard else None,
+            stdin=self.input if keyboard else None,
+            actions=actions if keyboard else None,
             term="xterm",
         )
-
-    def _resize(self, fd: int, columns: int) -> None:
-        fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-
-    def resize(self, columns: int) -> None:
-        self._resize(self.stream.fileno(), columns)
-
-    def _read(self) -> None:
-        decoder = codecs.getincrementaldecoder("utf-8")()
-        while not self.is_gone:
-            try:
-                data = os.read(self.ours, 65536)
-            except OSError:
-                return
-            with self.changed:
-                text = decoder.decode(data)
-                self.raw += text
-                self.screen.write(text.replace("\r\n", "\n"))
-                self.changed.notify_all()
 
     def _press(self, key: str) -> None:
         with self.changed:
@@ -116,27 +81,9 @@ class Terminal:
             self.steered.append(text)
             self.changed.notify_all()
 
-    def until(self, condition: Callable[[], Any]) -> None:
-        """Wait until the condition holds."""
-        ends = time.monotonic() + LIMIT
-        with self.changed:
-            while not condition():
-                self.changed.wait(0.1)
-                assert time.monotonic() < ends, self.seen()
-
-    def seen(self) -> list[str]:
-        rows = [text.rstrip() for text in self.screen.visible()]
-        return "\n".join(rows).rstrip("\n").split("\n")
-
-    def type(self, keys: str) -> None:
-        os.write(self.ours, keys.encode())
-
     def sees(self, *lines: str) -> None:
         """Wait until these are the last lines on the screen."""
         self.until(lambda: self.seen()[-len(lines) :] == list(lines))
-
-    def mode(self) -> list[Any]:
-        return termios.tcgetattr(self.stream.fileno())
 
     def hang_up(self) -> None:
         """Close the window; the next refresh ends the reader before that."""
@@ -148,9 +95,7 @@ class Terminal:
         self.live.stop()
         self.text.close()
         self.input.close()
-        self.stream.close()
-        self.reader.join(LIMIT)
-        os.close(self.ours)
+        super().close()
 
 
 @pytest.fixture(autouse=True)
@@ -257,7 +202,7 @@ def test_signals_stay_with_the_kernel(terminal: Terminal) -> None:
 def test_a_changed_mode_is_taken_back(terminal: Terminal) -> None:
     """A program that leaves the terminal in another mode does not take the keys away."""
     ours = terminal.mode()
-    termios.tcsetattr(terminal.stream.fileno(), termios.TCSANOW, terminal.before)
+    termios.tcsetattr(terminal.theirs, termios.TCSANOW, terminal.before)
     terminal.live.show(Rows(("three",)))
     terminal.sees("three")
     terminal.until(lambda: terminal.mode()[:4] == ours[:4])
@@ -382,9 +327,10 @@ def test_a_closed_window_is_an_error_of_the_output() -> None:
             terminal.live.print(line("a line"))
     assert not terminal.live.is_live
     assert terminal.errors.getvalue() == ""
-    for stream in (terminal.text, terminal.input, terminal.stream):
+    for stream in (terminal.text, terminal.input):
         with contextlib.suppress(OSError):
             stream.close()
+    os.close(terminal.theirs)
 
 
 def test_complaints_go_to_another_standard_error(terminal: Terminal) -> None:
@@ -403,3 +349,112 @@ def test_stopping_twice_and_at_once() -> None:
     assert terminal.mode() == terminal.before
     assert select.select([terminal.input], [], [], 0)[0] == []
     terminal.close()
+
+
+JOB = """
+import sys, threading
+from datetime import UTC, datetime
+from cuggino_cli.follow.follower import _interrupting
+from cuggino_cli.screen.fragments import Fragment
+from cuggino_cli.screen import live
+from cuggino_cli.screen.live import KeyActions, LiveScreen
+from cuggino_cli.screen.terminal import Lines
+
+live._PARK_S = 300.0  # however busy the machine is
+
+class Status:
+    def rows(self, now, *, columns, height):
+        return [[Fragment("plain", "the status")]]
+    def title(self):
+        return "cuggino"
+
+over = threading.Event()
+def press(key):
+    screen.print([Fragment("plain", f"pressed {key}")])
+    if key == "q":
+        over.set()
+
+screen = LiveScreen(
+    Lines(sys.stdout, color=False, is_terminal=True),
+    clock=lambda: datetime.now(UTC),
+    stdin=sys.stdin,
+    actions=KeyActions(press=press, steer=press),
+    term="xterm",
+)
+screen.show(Status())
+def interrupt():
+    screen.print([Fragment("plain", "stopping")])
+
+with screen.handling_signals(), _interrupting(interrupt, screen.abandon):
+    screen.start()
+    while not over.wait(0.5):  # as `run` waits: a signal just before a wait does not end it
+        pass
+screen.stop()
+print("left")
+"""
+
+
+class Shell(PseudoTerminal):
+    """A shell with the job in the foreground of a terminal."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", SHELL, "-c", JOB],
+            stdin=self.theirs,
+            stdout=self.theirs,
+            stderr=self.theirs,
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+            start_new_session=True,
+        )
+
+    def forget(self) -> None:
+        with self.changed:
+            self.raw = ""
+
+    def reads_keys(self) -> None:
+        """Wait until the job reads each key."""
+        self.until(lambda: not self.mode()[3] & termios.ICANON)
+
+    def close(self) -> None:
+        if "ended" not in self.raw:
+            self.process.kill()  # the kernel ends its job with it
+        self.process.wait(LIMIT)
+        super().close()
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    shell = Shell(tmp_path)
+    shell.hears("the status")
+    yield shell
+    shell.close()
+
+
+def test_a_suspended_job_gives_the_terminal_back(shell: Shell) -> None:
+    """Ctrl-Z erases the status and restores the mode; in the foreground both are back."""
+    shell.reads_keys()
+    shell.type("\x1a")
+    shell.hears("stopped")
+    assert shell.mode()[:4] == shell.before[:4]
+    assert re.search(r"\x1b\[J(?!.*the status)", shell.raw, re.DOTALL)
+    shell.forget()
+    shell.type("\n")
+    shell.hears("the status")
+    shell.reads_keys()
+    shell.type("p")
+    shell.hears("pressed p")
+    shell.type("q")
+    shell.hears("ended 0")
+    assert shell.mode()[:4] == shell.before[:4]
+
+
+def test_a_second_interrupt_gives_the_terminal_back(shell: Shell) -> None:
+    """Ctrl-C is the kernel's signal; the second one ends the process with the mode restored."""
+    shell.reads_keys()
+    shell.type("\x03")
+    shell.hears("stopping")
+    shell.type("\x03")
+    shell.hears("ended 130")
+    assert shell.mode()[:4] == shell.before[:4]

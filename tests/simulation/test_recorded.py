@@ -14,7 +14,7 @@ from cuggino.runs import RecordedRun, Runs
 from cuggino.simulation import STRATEGIES, Odds, Share, recorded_odds, shares_of
 from cuggino.simulation.trials import played, world_of
 from cuggino.storage import Journal
-from tests.runs.test_stats import AT, record
+from tests.runs.test_state_summary import AT, record
 
 (BOTH,) = (one for one in STRATEGIES if one.name == "check and review")
 GREEN = ev.CheckCommandOutput(iteration=1, exit_code=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from cuggino.web import channel, server
 from tests.web import plain_pages
 from tests.web.chromium import chromium
+from tests.web.journals import Writer
 from tests.web.server import Page, page
 
 __all__ = ["chromium"]
@@ -21,6 +23,13 @@ def project(tmp_path: Path) -> Path:
     folder = tmp_path / "shop"
     folder.mkdir()
     return folder
+
+
+@pytest.fixture
+def run(project: Path) -> Iterator[Writer]:
+    """A run of the project, at work unless the test ends it."""
+    with closing(Writer(project)) as made:
+        yield made
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from cuggino.storage import Workspace, new_run_id
 from cuggino.storage.journal import Journal
 
 AT = datetime(2026, 11, 23, 5, tzinfo=UTC)
+NOTE = "note-([0-9]+)-"
 
 
 class Writer:
@@ -37,6 +38,21 @@ class Writer:
     @property
     def path(self) -> Path:
         return self.journal.path
+
+    def killed(self) -> Writer:
+        """Be killed in the middle of a line, and return the resumed run."""
+        self.close()
+        with self.path.open("ab") as file:
+            file.write(b'{"v":1,"seq":3,"at":"2026-11-23T05:00:00Z","stage":null,"event":{"_ta')
+        return Writer.resume(self.path)
+
+    def close(self) -> None:
+        """Close the journal; closing it again is allowed."""
+        self.journal.close()
+
+    def note(self, *numbers: int) -> None:
+        """Append a message for each number, which `NOTE` finds."""
+        self.write(*(f"note-{number}-" for number in numbers))
 
     def write(self, *texts: str) -> None:
         """Append a message of the agent for each text."""

@@ -21,7 +21,7 @@ from tests.ports import own_port
 from tests.processes.subscribers import eventually
 from tests.served_link import link_in
 from tests.web.chromium import Chromium
-from tests.web.journals import Writer
+from tests.web.journals import NOTE, Writer
 from tests.web.server import Page
 
 pytestmark = pytest.mark.usefixtures("plain")
@@ -39,8 +39,10 @@ def _url(served: Page, run: Writer) -> str:
     return served.origin + site.url("p", site.places[0].key, "runs", run.run_id)
 
 
-def _write(run: Writer, *numbers: int) -> None:
-    run.write(*(f"note-{number}-" for number in numbers))
+def _tab(served: Page, run: Writer, chromium: Chromium, *, init: str = "") -> Tab:
+    """Open the link, and then the page of a run in another tab."""
+    chromium.tab(served.server.url).close()
+    return chromium.tab(_url(served, run), init=init)
 
 
 def _wait(tab: Tab, number: int) -> None:
@@ -49,19 +51,18 @@ def _wait(tab: Tab, number: int) -> None:
 
 def _notes(tab: Tab) -> list[int]:
     text = tab.locator("#rows").inner_text()
-    return [int(number) for number in re.findall("note-([0-9]+)-", text)]
+    return [int(number) for number in re.findall(NOTE, text)]
 
 
-def test_twenty_tabs_share_one_stream(served: Page, project: Path, chromium: Chromium) -> None:
+def test_twenty_tabs_share_one_stream(served: Page, run: Writer, chromium: Chromium) -> None:
     """A browser has six connections to a server: the seventh tab would hang without a worker."""
-    run = Writer(project)
-    _write(run, 0)
+    run.note(0)
     chromium.tab(served.server.url).close()
     tabs = [chromium.tab(_url(served, run)) for _ in range(20)]
     hub = served.server.app.hub
     assert eventually(lambda: hub.streams == 1)
     for number in range(1, 4):
-        _write(run, number)
+        run.note(number)
         for tab in tabs:
             _wait(tab, number)
     assert [[0, 1, 2, 3]] * 20 == [_notes(tab) for tab in tabs]
@@ -71,7 +72,6 @@ def test_twenty_tabs_share_one_stream(served: Page, project: Path, chromium: Chr
     for tab in tabs:
         tab.close()
     assert eventually(lambda: hub.streams == 0)
-    run.journal.close()
 
 
 def test_tabs_of_several_pages(served: Page, project: Path, chromium: Chromium) -> None:
@@ -79,8 +79,8 @@ def test_tabs_of_several_pages(served: Page, project: Path, chromium: Chromium) 
     one, two = Writer(project), Writer(project)
     overview = chromium.tab(served.server.url)
     tabs = [chromium.tab(_url(served, run)) for run in (one, two)]
-    _write(one, 1)
-    _write(two, 2)
+    one.note(1)
+    two.note(2)
     _wait(tabs[0], 1)
     _wait(tabs[1], 2)
     assert [[1], [2]] == [_notes(tab) for tab in tabs]
@@ -88,94 +88,78 @@ def test_tabs_of_several_pages(served: Page, project: Path, chromium: Chromium) 
     expect(overview.locator("#board li")).to_have_count(3)
     assert eventually(lambda: served.server.app.hub.streams == 1)
     for run in (one, two, three):
-        run.journal.close()
+        run.close()
 
 
-def test_late_tab_gets_what_lies_between(served: Page, project: Path, chromium: Chromium) -> None:
+def test_late_tab_gets_what_lies_between(served: Page, run: Writer, chromium: Chromium) -> None:
     """Events that come between a tab's page and its script are not lost, nor shown twice."""
-    run = Writer(project)
-    chromium.tab(served.server.url).close()
-    early = chromium.tab(_url(served, run))
-    _write(run, 1)
+    early = _tab(served, run, chromium)
+    run.note(1)
     _wait(early, 1)
     late = chromium.tab()
 
     def delay(route: object) -> None:
-        _write(run, 2, 3)
+        run.note(2, 3)
         _wait(early, 3)
         route.continue_()  # type: ignore[attr-defined]
 
     late.route("**/live.js", delay)
     late.goto(_url(served, run))
     _wait(late, 3)
-    _write(run, 4)
+    run.note(4)
     for tab in (early, late):
         _wait(tab, 4)
         assert [1, 2, 3, 4] == _notes(tab)
-    run.journal.close()
 
 
-def test_killed_and_resumed_run(served: Page, project: Path, chromium: Chromium) -> None:
+def test_killed_and_resumed_run(served: Page, run: Writer, chromium: Chromium) -> None:
     """A run that is killed in the middle of a line and resumed has no gap and no double."""
-    run = Writer(project)
-    chromium.tab(served.server.url).close()
-    tab = chromium.tab(_url(served, run))
-    _write(run, 1)
+    tab = _tab(served, run, chromium)
+    run.note(1)
     _wait(tab, 1)
-    run.journal.close()
-    with run.path.open("ab") as file:
-        file.write(b'{"v":1,"seq":3,"at":"2026-11-23T05:00:00Z","stage":null,"event":{"_tag":"No')
-    resumed = Writer.resume(run.path)
-    _write(resumed, 2, 3)
+    resumed = run.killed()
+    resumed.note(2, 3)
     _wait(tab, 3)
     assert [1, 2, 3] == _notes(tab)
-    resumed.journal.close()
+    resumed.close()
 
 
-def test_page_without_shared_workers(served: Page, project: Path, chromium: Chromium) -> None:
+def test_page_without_shared_workers(served: Page, run: Writer, chromium: Chromium) -> None:
     """Without shared workers a tab has its own stream, and none while it is hidden."""
-    run = Writer(project)
-    chromium.tab(served.server.url).close()
-    tab = chromium.tab(_url(served, run), init=NO_WORKER)
+    tab = _tab(served, run, chromium, init=NO_WORKER)
     hub = served.server.app.hub
-    _write(run, 1)
+    run.note(1)
     _wait(tab, 1)
     tab.evaluate(_HIDE % "true")
     assert eventually(lambda: hub.streams == 0)
-    _write(run, 2)
+    run.note(2)
     tab.evaluate(_HIDE % "false")
     _wait(tab, 2)
     assert [1, 2] == _notes(tab)
     assert [] == chromium.violations(tab)
-    run.journal.close()
 
 
-def test_page_that_is_far_behind_reloads(served: Page, project: Path, chromium: Chromium) -> None:
+def test_page_that_is_far_behind_reloads(served: Page, run: Writer, chromium: Chromium) -> None:
     """Thousands of events at once are not sent; the page is loaded again."""
-    run = Writer(project)
-    chromium.tab(served.server.url).close()
-    tab = chromium.tab(_url(served, run), init=NO_WORKER)
-    _write(run, 1)
+    tab = _tab(served, run, chromium, init=NO_WORKER)
+    run.note(1)
     _wait(tab, 1)
     tab.evaluate(_HIDE % "true")
     assert eventually(lambda: served.server.app.hub.streams == 0)
-    _write(run, *range(2, 3000))
+    run.note(*range(2, 3000))
     tab.evaluate("window.same = true")
     tab.evaluate(_HIDE % "false")
     _wait(tab, 2999)
     assert tab.evaluate("window.same") is None
-    _write(run, 3000)
+    run.note(3000)
     _wait(tab, 3000)
     assert _notes(tab) == list(range(_notes(tab)[0], 3001))
-    run.journal.close()
 
 
-def test_removed_journal_is_said(served: Page, project: Path, chromium: Chromium) -> None:
+def test_removed_journal_is_said(served: Page, run: Writer, chromium: Chromium) -> None:
     """A journal that is removed under its page is a sentence on it."""
-    run = Writer(project)
-    run.journal.close()
-    chromium.tab(served.server.url).close()
-    tab = chromium.tab(_url(served, run))
+    run.close()
+    tab = _tab(served, run, chromium)
     expect(tab.locator("#live")).to_have_attribute("data-state", "live")
     run.path.unlink()
     expect(tab.locator("#live")).to_have_attribute("data-state", "gone")
@@ -204,23 +188,20 @@ VECTORS = (
 )
 
 
-def test_text_of_agents_is_never_markup(served: Page, project: Path, chromium: Chromium) -> None:
+def test_text_of_agents_is_never_markup(served: Page, run: Writer, chromium: Chromium) -> None:
     """Scripts in a text neither run on a loaded page nor in a streamed fragment."""
-    run = Writer(project)
     run.write(*VECTORS)
-    chromium.tab(served.server.url).close()
-    tab = chromium.tab(_url(served, run))
-    _write(run, 1)
+    tab = _tab(served, run, chromium)
+    run.note(1)
     _wait(tab, 1)
     run.write(*VECTORS)
-    _write(run, 2)
+    run.note(2)
     _wait(tab, 2)
     tab.reload()
     assert tab.evaluate("window.hit") is None
     assert [] == chromium.violations(tab)
     assert 0 == tab.locator("#rows :is(script, img, svg, iframe, a, form, style, base)").count()
     assert [] == chromium.console
-    run.journal.close()
 
 
 def test_policy_refuses_other_markup_and_scripts(served: Page, chromium: Chromium) -> None:
@@ -345,7 +326,7 @@ def _process(project: Path, state: Path, *args: str) -> Iterator[tuple[subproces
 
 def test_killed_server(project: Path, tmp_path: Path, chromium: Chromium) -> None:
     """Open pages show that their server was killed; the next one on its port rejects them."""
-    Writer(project).journal.close()
+    Writer(project).close()
     port = str(own_port())
     with _process(project, tmp_path / "state", "--port", port) as (process, url):
         tab = chromium.tab(url)

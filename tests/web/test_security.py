@@ -1,8 +1,15 @@
-"""Access control of a page."""
+"""Access control of a page, the addresses it is served at, and its pauses."""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import anyio
@@ -12,8 +19,11 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cuggino.errors import ConfigError
-from cuggino.web import Origins, Secrets, ServeOptions, make_app
+from cuggino.web import Origins, Secrets, ServeOptions, channel, make_app, serving
+from cuggino.web.channel import Change, Channel, OverviewChannel, RunChannel
 from cuggino.web.security import COOKIE, HEADERS, MOST_BODY, Guard, Slowdown
+from cuggino.web.site import Site
+from tests.limits import LIMIT
 from tests.web.server import Page, page
 
 PORT = 8470
@@ -332,3 +342,128 @@ def test_application_for_a_server_of_ones_own(project: Path) -> None:
     app = make_app([project], Origins(scheme="http", port=80, host="127.0.0.1"), SECRETS)
     assert app.site.base == "/secret"
     assert 401 == _ask(app.asgi, host="127.0.0.1").status_code
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    """A certificate and its key."""
+    if shutil.which("openssl") is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("TLS must be tested on CI: there is no openssl")
+        pytest.skip("openssl is not installed")
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2"
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    out = ["-keyout", str(key), "-out", str(cert)]
+    subprocess.run([*command.split(), *names, *out], check=True, capture_output=True)
+    return cert, key
+
+
+def test_tls(project: Path, files: tuple[Path, Path]) -> None:
+    """With a certificate the link is of HTTPS, and its cookie is for HTTPS alone."""
+    cert, key = files
+    with serving([project], ServeOptions(cert=cert, key=key)) as server:
+        assert server.url.startswith("https://127.0.0.1:")
+        origin = server.url.partition(server.app.site.base)[0]
+        with httpx.Client(verify=False, timeout=LIMIT) as client:
+            entered = client.get(server.url)
+            assert 303 == entered.status_code
+            assert "Secure" in entered.headers["set-cookie"]
+            assert 200 == client.get(f"{origin}{server.app.site.base}/").status_code
+            form = {"content": b"a=b", "headers": {"origin": origin.replace("https", "http")}}
+            target = f"{origin}{server.app.site.base}/x"
+            assert 403 == client.post(target, **form).status_code  # type: ignore[arg-type]
+        with pytest.raises(httpx.HTTPError):
+            httpx.get(server.url.replace("https", "http"))
+
+
+def test_all_addresses(project: Path, files: tuple[Path, Path]) -> None:
+    """On all addresses the link has the name of the machine, and addresses are accepted too."""
+    cert, key = files
+    with serving([project], ServeOptions(host="0.0.0.0", cert=cert, key=key)) as server:
+        found = urlsplit(server.url)
+        assert socket.gethostname().lower() == found.hostname
+        with httpx.Client(verify=False, timeout=LIMIT) as client:
+            local = server.url.replace(str(found.hostname), "127.0.0.1", 1)
+            assert 303 == client.get(local).status_code
+            named = {"host": found.netloc}
+            assert 303 == client.get(local, headers=named).status_code
+            assert 403 == client.get(local, headers={"host": "evil.example"}).status_code
+
+
+def test_insecure(project: Path) -> None:
+    """`--insecure` serves another address without TLS."""
+    with page(project, options=ServeOptions(host="127.0.0.2", insecure=True)) as served:
+        assert served.origin.startswith("http://127.0.0.2:")
+        assert 200 == served.get().status_code
+
+
+def test_ipv6(project: Path) -> None:
+    """The loopback address of IPv6 needs no TLS."""
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError as error:
+        pytest.skip(f"there is no IPv6 here: {error}")
+    with page(project, options=ServeOptions(host="::1")) as served:
+        assert served.origin.startswith("http://[::1]:")
+        assert 200 == served.get().status_code
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """A clock at 100 s, and the processor time of this thread."""
+    now = SimpleNamespace(wall=100.0, cpu=0.0)
+    times = SimpleNamespace(monotonic=lambda: now.wall, thread_time=lambda: now.cpu)
+    monkeypatch.setattr(channel, "time", times)
+    return now
+
+
+def _run(site: Site) -> Channel:
+    return RunChannel(site, site.places[0], "r")
+
+
+@pytest.mark.parametrize(
+    ("kind", "spent", "news", "pause"),
+    [
+        (_run, 0.001, None, 1.0),
+        (_run, 0.001, 0.0, 0.05),
+        (_run, 0.0002, 0.0, 0.04),
+        (_run, 1.0, 0.0, 0.08),
+        (_run, 1.0, 0.3, 0.34),
+        (OverviewChannel, 0.008, 0.0, 0.1),
+        (OverviewChannel, 1.0, 0.0, 0.5),
+    ],
+    ids=[
+        "no news",
+        "a fiftieth of a core",
+        "several events at once",
+        "much to draw: live all the same",
+        "news after a while",
+        "the overview",
+        "a large overview",
+    ],
+)
+def test_pause_before_the_next_look(
+    clock: SimpleNamespace,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    kind: Callable[[Site], Channel],
+    spent: float,
+    news: float | None,
+    pause: float,
+) -> None:
+    """Events of a run are drawn within a tenth of a second; without news there is a slow poll."""
+    page = kind(Site("/x", [tmp_path]))
+
+    async def poll(*, now: bool = False) -> Change | None:
+        with page.pace.spending():
+            clock.cpu += spent
+        return None
+
+    monkeypatch.setattr(page, "poll", poll)
+    asyncio.run(page.look())
+    if news is not None:
+        clock.wall += news
+        page.pace.note()
+        page.pace.note()
+    assert pause == pytest.approx(page.pace.due - 100)

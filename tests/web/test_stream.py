@@ -9,6 +9,7 @@ import shutil
 import socket
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -20,7 +21,7 @@ from cuggino.web.stream import MOST_STREAMS, EventStream
 from tests.limits import LIMIT
 from tests.processes.subscribers import eventually
 from tests.web import plain_pages
-from tests.web.journals import Writer
+from tests.web.journals import NOTE, Writer
 from tests.web.server import Messages, Page, page
 
 pytestmark = pytest.mark.usefixtures("plain", "quick")
@@ -44,84 +45,80 @@ def _open(served: Page, run: Writer) -> tuple[int, str]:
     return _seq(opened.text), opened.text
 
 
+@contextlib.contextmanager
+def _following(served: Page, run: Writer) -> Iterator[Messages]:
+    """Open the page of a run, and its stream."""
+    seq, _ = _open(served, run)
+    with served.stream(_key(served, run), after=seq) as messages:
+        yield messages
+
+
 def _notes(messages: Messages, last: str) -> list[str]:
     """Return the notes that come, in order, until `last`."""
     found: list[str] = []
     while last not in found:
-        found += re.findall("note-([0-9]+)-", next(messages).data)
+        found += re.findall(NOTE, next(messages).data)
     return found
 
 
-def _write(run: Writer, *numbers: int) -> None:
-    run.write(*(f"note-{number}-" for number in numbers))
-
-
-def test_events_reach_an_open_page(served: Page, project: Path) -> None:
+def test_events_reach_an_open_page(served: Page, run: Writer) -> None:
     """Entries written after the page was made come on the stream, once and in order."""
-    run = Writer(project)
-    _write(run, 1)
+    run.note(1)
     seq, text = _open(served, run)
     assert "note-1-" in text
     with served.stream(_key(served, run), after=seq) as messages:
-        _write(run, 2)
+        run.note(2)
         assert ["2"] == _notes(messages, "2")
-        _write(run, 3, 4)
+        run.note(3, 4)
         assert ["3", "4"] == _notes(messages, "4")
-    run.journal.close()
 
 
 def test_events_come_by_the_watch_of_the_folder(
-    served: Page, project: Path, monkeypatch: pytest.MonkeyPatch
+    served: Page, run: Writer, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An event needs no poll: with none for an hour it comes all the same."""
     monkeypatch.setattr(channel, "REST", 3600.0)
-    run = Writer(project)
     seq, _ = _open(served, run)
     with served.stream(_key(served, run), "o", after=seq) as messages:
-        _write(run, 1)
+        run.note(1)
         assert ["1"] == _notes(messages, "1")
         other = Writer(project)
         assert other.run_id in next(one for one in messages if one.data.startswith("o\n")).data
-        other.journal.close()
+        other.close()
         assert ["shop"] == list(served.server.app.hub._watches)
-    run.journal.close()
 
 
 def test_watches_end_with_the_last_page(
-    served: Page, project: Path, monkeypatch: pytest.MonkeyPatch
+    served: Page, run: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is watched before the first page or soon after the last one."""
     monkeypatch.setattr(stream, "_LINGER", 0.0)
     hub = served.server.app.hub
-    run = Writer(project)
     seq, _ = _open(served, run)
     assert not hub._watches
     with served.stream(_key(served, run), after=seq) as messages:
-        _write(run, 1)
+        run.note(1)
         assert ["1"] == _notes(messages, "1")
     assert eventually(lambda: not hub._watches, LIMIT)
     with served.stream(_key(served, run), after=seq) as messages:
-        _write(run, 2)
+        run.note(2)
         assert ["1", "2"] == _notes(messages, "2")
-    run.journal.close()
 
 
-def test_browser_that_comes_back_gets_what_it_missed(served: Page, project: Path) -> None:
+def test_browser_that_comes_back_gets_what_it_missed(served: Page, run: Writer) -> None:
     """`Last-Event-ID` wins over the position of the page; nothing is lost or sent twice."""
-    run = Writer(project)
     seq, _ = _open(served, run)
     with served.stream(_key(served, run), after=seq) as messages:
-        _write(run, 1)
+        run.note(1)
         first = next(message for message in messages if "note-1-" in message.data)
     assert first.id is not None
-    _write(run, 2)
+    run.note(2)
     headers = {"Last-Event-ID": str(first.id)}
     with served.stream(_key(served, run), after=seq, **headers) as messages:
-        _write(run, 3)
+        run.note(3)
         assert ["2", "3"] == _notes(messages, "3")
     with served.stream(_key(served, run), after=seq) as messages:
         assert ["1", "2", "3"] == _notes(messages, "3")
-    run.journal.close()
 
 
 def test_one_stream_for_several_pages(served: Page, project: Path) -> None:
@@ -130,9 +127,9 @@ def test_one_stream_for_several_pages(served: Page, project: Path) -> None:
     served.get()
     after = max(_open(served, one)[0], _open(served, two)[0])
     with served.stream(_key(served, one), _key(served, two), "o", after=after) as messages:
-        _write(one, 1)
-        _write(two, 2)
-        Writer(project).journal.close()
+        one.note(1)
+        two.note(2)
+        Writer(project).close()
         wanted = {_key(served, one): "note-1-", _key(served, two): "note-2-", "o": "board"}
         for message in messages:
             channel, _, html = message.data.partition("\n")
@@ -140,48 +137,41 @@ def test_one_stream_for_several_pages(served: Page, project: Path) -> None:
                 del wanted[channel]
             if not wanted:
                 break
-    one.journal.close()
-    two.journal.close()
+    one.close()
+    two.close()
 
 
-def test_page_that_is_too_far_behind_is_reloaded(served: Page, project: Path) -> None:
+def test_page_that_is_too_far_behind_is_reloaded(served: Page, run: Writer) -> None:
     """More entries at once than are worth sending, or a lost position, reload the page."""
-    run = Writer(project)
-    _write(run, 0)
+    run.note(0)
     seq, _ = _open(served, run)
-    _write(run, *range(MOST_MESSAGES + 2))
+    run.note(*range(MOST_MESSAGES + 2))
     with served.stream(_key(served, run), after=seq) as messages:
         found = next(message for message in messages if message.kind == "reload")
         assert _key(served, run) == found.data
-    run.journal.close()
 
 
 @pytest.mark.parametrize("given", ["0", "-5", "x", "1e9", "²"])
-def test_position_that_is_none_reloads(served: Page, project: Path, given: str) -> None:
+def test_position_that_is_none_reloads(served: Page, run: Writer, given: str) -> None:
     """A position that no page of this server has had reloads the page."""
-    run = Writer(project)
     _open(served, run)
     url = f"{served.base}/stream?on={_key(served, run)}"
     headers = [(b"last-event-id", given.encode("latin-1"))]
     with served.client.stream("GET", url, headers=headers) as response:
         messages = Messages(response)
         assert "reload" == next(messages).kind
-    run.journal.close()
 
 
-def test_end_of_a_run(served: Page, project: Path) -> None:
+def test_end_of_a_run(served: Page, run: Writer) -> None:
     """The end is sent with a `bye`; a run that can be resumed goes on later."""
-    run = Writer(project)
-    seq, _ = _open(served, run)
-    with served.stream(_key(served, run), after=seq) as messages:
+    with _following(served, run) as messages:
         run.end()
         kinds = [next(messages).kind, next(messages).kind]
     assert ["message", "bye"] == kinds
 
 
-def test_text_cannot_leave_its_message(served: Page, project: Path) -> None:
+def test_text_cannot_leave_its_message(served: Page, run: Writer) -> None:
     """Line ends, ends of templates and fields of the protocol in a text stay text."""
-    run = Writer(project)
     seq, _ = _open(served, run)
     text = "note-1-</template><script>x</script>\r\n\r\nevent: bye\n\ndata: y\rid: 7\u2028\x00"
     with served.stream(_key(served, run), after=seq) as messages:
@@ -190,34 +180,28 @@ def test_text_cannot_leave_its_message(served: Page, project: Path) -> None:
         assert "message" == message.kind
         assert "<script" not in message.data
         assert message.data.count("</template>") == message.data.count("<template ")
-        _write(run, 2)
+        run.note(2)
         assert ["2"] == _notes(messages, "2")
-    run.journal.close()
 
 
-def test_journal_that_is_cut_and_resumed(served: Page, project: Path) -> None:
+def test_journal_that_is_cut_and_resumed(served: Page, run: Writer) -> None:
     """A killed run leaves half a line; resumed, its page goes on without a gap or a double."""
-    run = Writer(project)
-    _write(run, 1)
+    run.note(1)
     seq, text = _open(served, run)
-    assert ["1"] == re.findall("note-([0-9]+)-", text)
+    assert ["1"] == re.findall(NOTE, text)
     with served.stream(_key(served, run), after=seq) as messages:
-        run.journal.close()
-        with run.path.open("ab") as file:
-            file.write(b'{"v":1,"seq":3,"at":"2026-11-23T05:00:00Z","stage":null,"event":{"_ta')
-        resumed = Writer.resume(run.path)
-        _write(resumed, 2, 3)
+        resumed = run.killed()
+        resumed.note(2, 3)
         assert ["2", "3"] == _notes(messages, "3")
-    resumed.journal.close()
+    resumed.close()
 
 
-def test_journal_removed_under_a_page(served: Page, project: Path) -> None:
+def test_journal_removed_under_a_page(served: Page, run: Writer) -> None:
     """An open page gets an event, a new one an explanation; no traceback."""
-    run = Writer(project)
     seq, _ = _open(served, run)
     key = _key(served, run)
     with served.stream(key, after=seq) as messages:
-        run.journal.close()
+        run.close()
         run.path.unlink()
         assert "gone" == next(messages).kind
     answer = served.get("p", served.server.app.site.places[0].key, "runs", run.run_id)
@@ -226,10 +210,9 @@ def test_journal_removed_under_a_page(served: Page, project: Path) -> None:
     assert "Traceback" not in answer.text
 
 
-def test_workspace_removed_under_a_page(served: Page, project: Path) -> None:
+def test_workspace_removed_under_a_page(served: Page, run: Writer, project: Path) -> None:
     """The whole project is deleted: pages stay pages, and it is shown again when it comes back."""
-    run = Writer(project)
-    run.journal.close()
+    run.close()
     place = served.server.app.site.places[0].key
     seq, _ = _open(served, run)
     shutil.rmtree(project)
@@ -239,15 +222,14 @@ def test_workspace_removed_under_a_page(served: Page, project: Path) -> None:
         assert "gone" == next(message.kind for message in messages if message.kind != "message")
     project.mkdir()
     again = Writer(project, run_id=run.run_id)
-    _write(again, 7)
+    again.note(7)
     assert "note-7-" in _open(served, again)[1]
-    again.journal.close()
+    again.close()
 
 
-def test_broken_journal_has_a_page_that_says_so(served: Page, project: Path) -> None:
+def test_broken_journal_has_a_page_that_says_so(served: Page, run: Writer) -> None:
     """A journal of another version, or garbage, is a sentence and not a traceback."""
-    run = Writer(project)
-    run.journal.close()
+    run.close()
     with run.path.open("ab") as file:
         file.write(b'{"v":9}\n')
     answer = served.get("p", served.server.app.site.places[0].key, "runs", run.run_id)
@@ -275,7 +257,7 @@ def test_other_paths_are_not_found(served: Page, path: str) -> None:
 def test_link_is_no_journal(served: Page, project: Path, tmp_path: Path) -> None:
     """A link in the folder of journals shows no file elsewhere."""
     run = Writer(tmp_path / "elsewhere")
-    run.journal.close()
+    run.close()
     folder = project / ".cuggino" / "journal"
     folder.mkdir(parents=True)
     (folder / run.path.name).symlink_to(run.path)
@@ -290,45 +272,40 @@ def test_two_workspaces_with_the_same_run(tmp_path: Path) -> None:
     for number, folder in enumerate(folders):
         folder.mkdir(parents=True)
         runs.append(Writer(folder, run_id="0193b2c1-0000-7000-8000-000000000000"))
-        _write(runs[-1], number)
+        runs[-1].note(number)
     with page(*folders) as served:
         keys = [place.key for place in served.server.app.site.places]
         assert ["shop", "shop-2"] == keys
         texts = [served.get("p", key, "runs", runs[0].run_id).text for key in keys]
-    assert [["0"], ["1"]] == [re.findall("note-([0-9]+)-", text) for text in texts]
+    assert [["0"], ["1"]] == [re.findall(NOTE, text) for text in texts]
     for run in runs:
-        run.journal.close()
+        run.close()
 
 
-def test_nothing_is_read_while_no_page_is_open(served: Page, project: Path) -> None:
+def test_nothing_is_read_while_no_page_is_open(served: Page, run: Writer) -> None:
     """Without an open page the poller stands still."""
-    run = Writer(project)
-    seq, _ = _open(served, run)
     hub = served.server.app.hub
+    seq, _ = _open(served, run)
     with served.stream(_key(served, run), after=seq) as messages:
-        _write(run, 1)
+        run.note(1)
         _notes(messages, "1")
     assert eventually(lambda: hub.streams == 0)
     before = hub.polls  # a poll is counted when it begins, and none begins without a stream
-    _write(run, 2)
+    run.note(2)
     time.sleep(0.3)  # of a poll every 20 ms, none
     assert before == hub.polls
     with served.stream(_key(served, run), after=seq) as messages:
         assert ["1", "2"] == _notes(messages, "2")
-    run.journal.close()
 
 
-def test_event_of_5_mb(served: Page, project: Path) -> None:
+def test_event_of_5_mb(served: Page, run: Writer) -> None:
     """A huge text is cut on the page, and the next event comes soon after it."""
-    run = Writer(project)
-    seq, _ = _open(served, run)
-    with served.stream(_key(served, run), after=seq) as messages:
+    with _following(served, run) as messages:
         run.write("x" * 5_000_000)
-        _write(run, 1)
+        run.note(1)
         assert ["1"] == _notes(messages, "1")
     _, text = _open(served, run)
     assert len(text) < 200_000
-    run.journal.close()
 
 
 def _raw(served: Page, run: Writer, after: int) -> socket.socket:
@@ -344,13 +321,12 @@ def _raw(served: Page, run: Writer, after: int) -> socket.socket:
 
 
 @pytest.mark.real_agent
-def test_browsers_that_disconnect_1000_times(served: Page, project: Path) -> None:
+def test_browsers_that_disconnect_1000_times(served: Page, run: Writer) -> None:
     """Streams that come and go leave nothing behind: no task, no thread, no descriptor.
 
     The server works in this process, so other threads may take a moment to finish what they close.
     """
-    run = Writer(project)
-    _write(run, *range(100))
+    run.note(*range(100))
     seq, _ = _open(served, run)
     hub = served.server.app.hub
 
@@ -371,17 +347,15 @@ def test_browsers_that_disconnect_1000_times(served: Page, project: Path) -> Non
     assert eventually(lambda: threading.active_count() <= threads + 1)
     assert eventually(lambda: streams() <= 1)
     with served.stream(_key(served, run), after=seq) as messages:
-        _write(run, 1000)
+        run.note(1000)
         assert ["1000"] == _notes(messages, "1000")
-    run.journal.close()
 
 
 def test_browsers_that_do_not_read(
-    served: Page, project: Path, monkeypatch: pytest.MonkeyPatch
+    served: Page, run: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A browser that never reads is a position; the data kept for all of them is limited."""
     monkeypatch.setattr("cuggino.web.channel.MOST_BYTES", 200_000)
-    run = Writer(project)
     seq, _ = _open(served, run)
     hub = served.server.app.hub
     with contextlib.ExitStack() as stack:
@@ -391,51 +365,42 @@ def test_browsers_that_do_not_read(
         with served.stream(_key(served, run), after=seq) as messages:
             for number in range(8):
                 run.write(*["y" * 1000] * 200)
-                _write(run, number)
+                run.note(number)
                 assert [str(number)] == _notes(messages, str(number))[-1:]
         channel = hub.channel(_key(served, run))
         assert channel is not None
         assert 0 < channel.messages.size <= 200_000
         assert channel.messages.dropped > seq
-    run.journal.close()
 
 
 def test_message_that_is_too_long_reloads(
-    served: Page, project: Path, monkeypatch: pytest.MonkeyPatch
+    served: Page, run: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Instead of a message of megabytes, pages are loaded again."""
     monkeypatch.setattr("cuggino.web.channel.MOST_MESSAGE", 2000)
-    run = Writer(project)
-    seq, _ = _open(served, run)
-    with served.stream(_key(served, run), after=seq) as messages:
+    with _following(served, run) as messages:
         run.write(*["y" * 300] * 10)
         next(message for message in messages if message.kind == "reload")  # the stage's may precede
-        _write(run, 1)
+        run.note(1)
         assert ["1"] == _notes(messages, "1")
-    run.journal.close()
 
 
-def test_much_is_sent_in_pieces(
-    served: Page, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_much_is_sent_in_pieces(served: Page, run: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page that is behind gets all messages, in order, however they are cut."""
     monkeypatch.setattr("cuggino.web.stream._PART", 1000)
-    run = Writer(project)
     seq, _ = _open(served, run)
     with served.stream(_key(served, run), after=seq) as messages:
         for number in range(8):
-            _write(run, number)
+            run.note(number)
             _notes(messages, str(number))
     with served.stream(_key(served, run), after=seq) as messages:
         assert [str(number) for number in range(8)] == _notes(messages, "7")
-    run.journal.close()
 
 
 def test_page_that_failed_can_be_tried_again(
-    served: Page, project: Path, monkeypatch: pytest.MonkeyPatch
+    served: Page, run: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A page that cannot be drawn is a sentence; reloaded, it is tried again."""
-    run = Writer(project)
     place = served.server.app.site.places[0].key
 
     def fail(*_: object) -> None:
@@ -454,7 +419,6 @@ def test_page_that_failed_can_be_tried_again(
         assert "Traceback" not in answer.text
     assert 200 == served.get("p", place, "runs", run.run_id).status_code
     assert 200 == served.client.head(f"{served.base}/stream?on=o").status_code
-    run.journal.close()
 
 
 def test_streams_are_limited(served: Page, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -481,9 +445,8 @@ def test_sign_of_life(served: Page, monkeypatch: pytest.MonkeyPatch) -> None:
         assert read.startswith(b"retry: 1000\n\n")
 
 
-def test_server_ends_while_pages_are_open(project: Path) -> None:
+def test_server_ends_while_pages_are_open(run: Writer, project: Path) -> None:
     """Open streams are ended with a message, and keep nothing from ending."""
-    run = Writer(project)
     with page(project) as served:
         seq, _ = _open(served, run)
         with contextlib.ExitStack() as stack:
@@ -495,4 +458,3 @@ def test_server_ends_while_pages_are_open(project: Path) -> None:
     assert [["end"]] * 5 == ends
     assert served.server.ended.is_set()
     assert "cuggino-serve" not in {thread.name for thread in threading.enumerate()}
-    run.journal.close()
