@@ -1,4 +1,4 @@
-"""The protected paths that git commands take away, compared with what git does."""
+"""git commands: the protected paths that they take away, slots, and verifying sessions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
@@ -13,7 +14,10 @@ from hypothesis import HealthCheck, example, given, settings, strategies as st
 from cuggino.guard.commands.base import Call, Site, Trail, plain_word
 from cuggino.guard.commands.git import taken
 from cuggino.guard.paths import Paths
-from cuggino.guard.policy import Policy
+from cuggino.guard.policy import Level, Policy
+from cuggino.guard.roles import role_policy
+from cuggino.guard.shell.shfmt import find_shfmt
+from cuggino.guard.tools import judge
 from tests.guard.judging import reason_of
 
 PROTECTED = (".autonoe", ".cuggino.json", "docs/specs")
@@ -136,30 +140,17 @@ TAKES = (
     *("git stash push -u -- ':/' ':!src'", "git stash push -u ':(icase).AUTO*'", "git stash -u"),
     *("cd src && git stash push -u -- ../docs", "git -C src stash push -u ':(top)docs'"),
     *("git --git-dir=.git --work-tree=. stash push -u docs", "git stash", "bash -c 'git stash'"),
-    *(
-        "git checkout -- docs",
-        "git checkout other docs/specs",
-        "git restore -s other ':(glob)d*/**'",
-    ),
-    *("git rm -r docs", "git mv docs x", "git mv src .autonoe", "git worktree add .autonoe/x"),
-    *("git checkout --pathspec-from-file=a", "git sparse-checkout set src"),
+    *("git checkout -- docs", "git checkout other docs/specs"),
+    *("git restore -s other ':(glob)d*/**'", "git rm -r docs", "git mv docs x"),
+    *("git mv src .autonoe", "git worktree add .autonoe/x", "git checkout --pathspec-from-file=a"),
+    "git sparse-checkout set src",
 )
 KEEPS = (
     *("git stash push -u -- src", "git stash push -- . ':!.autonoe' ':!.cuggino.json' ':!docs'"),
-    *("git checkout -- src", "git checkout other", "git switch other", "git restore --staged docs"),
-    *(
-        "git reset -- .autonoe",
-        "git rm --cached docs/specs/a.md",
-        "git mv src/a src/c",
-        "git stash pop",
-    ),
-    *(
-        "git add .",
-        "git commit -am x",
-        "git worktree add src/x",
-        "git stash list",
-        "git merge other",
-    ),
+    *("git checkout -- src", "git checkout other", "git switch other"),
+    *("git restore --staged docs", "git reset -- .autonoe", "git rm --cached docs/specs/a.md"),
+    *("git mv src/a src/c", "git stash pop", "git add .", "git commit -am x"),
+    *("git worktree add src/x", "git stash list", "git merge other"),
 )
 
 
@@ -170,3 +161,109 @@ def test_commands_that_take_protected_files_away_are_denied(template: Path) -> N
     assert [*TAKES] == [command for command in (*TAKES, *KEEPS) if reason_of(command, policy)]
     confined = policy._replace(confined=True)
     assert [] == [command for command in TAKES if reason_of(command, confined)]
+
+
+DENIED = (
+    *("git push", "git push origin HEAD:main", "git push ../../project HEAD:refs/heads/main"),
+    *("git send-pack ../../project main", "git -C ../../project push . HEAD:main"),
+    *("git lfs push origin main", "git -C ../../project commit -am x"),
+    *("git -C ../../project stash", "git -C ../../project update-ref refs/heads/main HEAD"),
+    *("git -C ../../project config core.hooksPath x", "git -C ../../project config user.name x"),
+    *("git -C ../../project fetch ../slots/slot-1 HEAD:refs/heads/x", "git -C ../../project gc"),
+    *("git -C ../slot-2 reset --hard", "cd ../../project && git commit -am x"),
+    "cd .. && git -C slot-2 checkout -b x",
+    "git --git-dir=../../project/.git commit --allow-empty -m x",
+    "git --work-tree=../../project checkout -f",
+    "GIT_DIR=../../project/.git git commit --allow-empty -m x",
+    "env GIT_DIR=../../project/.git git commit --allow-empty -m x",
+    "export GIT_DIR=../../project/.git; git commit --allow-empty -m x",
+    *("git config --global user.name x", "git config -f ../../project/.git/config user.name x"),
+    *("git clone . ../x", "git clone . ../slot-2/x", "git worktree add ../x", "git init ../x"),
+    *("echo x > ../slot-2/a.txt", "cd .. && echo x > slot-2/a.txt"),
+    "cp a.txt ../../project/a.txt",
+)
+ALLOWED = (
+    *("git stash", "git stash pop", "git config user.name x"),
+    *("git -C ../../project config --get user.name", "git commit -am x", "git -C src commit -m x"),
+    *("git checkout -b x", "git merge x", "git fetch ../../project main"),
+    *("git -C ../../project log", "git -C ../slot-2 diff HEAD", "git clone . vendor/x"),
+)
+
+
+def slot_policy(folder: Path, level: Level, *, destructive: bool) -> Policy:
+    slot = folder / "slots" / "slot-1"
+    for place in (slot / ".git", slot / "src", slot.parent / "slot-2", folder / "project" / ".git"):
+        place.mkdir(parents=True)
+    return role_policy(
+        "implementing",
+        project=slot,
+        level=level,
+        allow_destructive=destructive,
+        apart=(slot.parent, folder / "project"),
+    )
+
+
+@pytest.mark.parametrize("destructive", [False, True])
+def test_nothing_outside_of_the_slot_changes(tmp_path: Path, destructive: bool) -> None:
+    """Neither the user's project nor another slot, also if destructive commands are allowed."""
+    found = slot_policy(tmp_path, "roles", destructive=destructive)
+    assert [] == [command for command in DENIED if not reason_of(command, found)]
+    assert [] == [command for command in ALLOWED if reason_of(command, found)]
+
+
+def test_the_full_guard_pushes_nothing_either(tmp_path: Path) -> None:
+    """It denies the same commands."""
+    found = slot_policy(tmp_path, "full", destructive=True)
+    assert [] == [command for command in DENIED if not reason_of(command, found)]
+
+
+def test_the_project_of_a_slot_may_be_a_folder_of_it(tmp_path: Path) -> None:
+    """git works in the whole repository of the slot, as it does in that of a project."""
+    found = slot_policy(tmp_path, "roles", destructive=False)
+    inner = found._replace(project=f"{found.project}/src")
+    assert "" == reason_of("cd .. && git commit -am x", inner)
+    assert reason_of("cd ../.. && git -C slot-2 commit -am x", inner)
+
+
+def test_outside_of_slots_it_is_as_before(tmp_path: Path) -> None:
+    """The rules are those of slots alone."""
+    found = slot_policy(tmp_path, "roles", destructive=True)._replace(apart=())
+    assert "" == reason_of("git push origin HEAD:main", found)
+
+
+CHANGES = (
+    *("git stash", "git stash pop", "git checkout .", "git checkout main", "git switch main"),
+    *("git reset --hard", "git reset --har HEAD", "git reset --keep x", "git reset --merge"),
+    *("git reset $MODE", "git restore .", "git merge x", "git rebase main", "git pull", "git am x"),
+    *("git cherry-pick x", "git revert x", "git apply x", "git rm a", "git mv a b", "git clean -f"),
+    *("git read-tree x", "ls && git stash", "sh -c 'git stash'", "git -C . stash"),
+)
+RECORDS = (
+    *("git add .autonoe-note.md", "git commit -m note", "git commit -am sync"),
+    *("git reset", "git reset HEAD a.txt", "git reset --mixed", "git tag v1", "git fetch"),
+    *("git status", "git log -3", "git diff", "git stash list", "git apply --check x"),
+)
+
+
+def verdict(command: str, role: Literal["verify", "sync"], project: Path) -> str:
+    policy = role_policy(role, project=project, level="full")
+    call = {"command": command}
+    return judge(policy, "Bash", call, str(project.resolve()), shfmt=find_shfmt()).decision
+
+
+@pytest.mark.parametrize("role", ["verify", "sync"])
+@pytest.mark.parametrize("command", CHANGES)
+def test_replacing_files_is_denied(
+    command: str, role: Literal["verify", "sync"], tmp_path: Path
+) -> None:
+    """A command that would replace the verified files is denied."""
+    assert "deny" == verdict(command, role, tmp_path)
+
+
+@pytest.mark.parametrize("role", ["verify", "sync"])
+@pytest.mark.parametrize("command", RECORDS)
+def test_inspecting_and_committing_the_note_is_allowed(
+    command: str, role: Literal["verify", "sync"], tmp_path: Path
+) -> None:
+    """Inspecting and committing the note are allowed."""
+    assert "allow" == verdict(command, role, tmp_path)
