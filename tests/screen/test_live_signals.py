@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.limits import LIMIT
-from tests.processes.test_terminal import SHELL
+from tests.processes.test_process_enclosed import SHELL
 
 JOB = """
 import sys, threading
