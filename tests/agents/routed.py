@@ -7,12 +7,7 @@ from typing import Any
 
 from reactivex import Observable
 
-from cuggino.agents import (
-    Candidate,
-    Capabilities,
-    LlmAgent,
-    SpawnOptions,
-)
+from cuggino.agents import Candidate, Capabilities, LlmAgent, SpawnOptions
 from cuggino.agents.base import Role
 from cuggino.events import AgentFellBack, AgentMessage, RateLimited, SessionEnded
 from cuggino.guard.policy import Policy

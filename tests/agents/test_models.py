@@ -15,7 +15,7 @@ from cuggino.agents.codex.wire import CodexSession, UsageRecord
 from cuggino.agents.copilot.wire import CopilotSession
 from cuggino.agents.gemini.wire import GeminiSession
 from cuggino.agents.opencode.wire import OpenCodeSession
-from tests.agents.codex.test_usage import THREAD, counted, record
+from tests.agents.codex.test_wire import THREAD, counted, record
 
 NOW = 1_795_230_000.0
 

@@ -1,5 +1,4 @@
-"""What every provider's reader makes of odd output: noise around JSON, results printed twice, parts
-of results that are not text."""
+"""What every provider's reader makes of odd output: noise, repeated results, images, last words."""
 
 from __future__ import annotations
 
@@ -7,9 +6,10 @@ import base64
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from datetime import UTC
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -18,12 +18,14 @@ from cuggino.agents.acp.guard import Judge
 from cuggino.agents.acp.wire import AcpSession
 from cuggino.agents.base import SpawnOptions
 from cuggino.agents.base.failure import PlainLines
+from cuggino.agents.base.reader import LineReader
 from cuggino.agents.base.wire import Json, output_text, parse_json_line
 from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.agents.codex.wire import CodexSession
 from cuggino.agents.copilot.wire import CopilotSession
 from cuggino.agents.gemini.wire import GeminiSession
 from cuggino.agents.opencode.wire import OpenCodeSession
+from cuggino.errors import AgentFailed, LlmSessionError, QuotaExceeded
 from tests.agents.acp.scripts import PROFILE
 
 NOW = 1_795_289_780.0
@@ -105,11 +107,7 @@ CLAUDE = Program(
                         {"type": "text", "text": "saved"},
                         {
                             "type": "image",
-                            "source": {
-                                "type": "base64",
-                                "media_type": "image/png",
-                                "data": PIXELS,
-                            },
+                            "source": {"type": "base64", "media_type": "image/png", "data": PIXELS},
                         },
                     ],
                 }
@@ -313,7 +311,11 @@ def test_another_session_in_between() -> None:
 
 @pytest.mark.parametrize("name", PRINTING)
 @pytest.mark.parametrize(
-    "line", [b"nvm: using node 22", b'{"level":"info","msg":"up"}', b"[1]", b"", b"\x1b[2J"]
+    "line",
+    [
+        *(b"nvm: using node 22", b'{"level":"info","msg":"up"}', b"[1]", b"", b"\x1b[2J", b"null"),
+        *(b"{", b"\xff\xfe", b'{"type":"later.than.this"}', b'{"type":1}'),
+    ],
 )
 def test_foreign_lines(name: str, line: bytes) -> None:
     """Lines of other programs, first and in between, change neither events nor outcome."""
@@ -481,3 +483,46 @@ def test_results_of_one_run() -> None:
     lines = [*CLAUDE.lines[:2], unnamed, unnamed, {**unnamed, "num_turns": 2}]
     _, ended = read(CLAUDE, lines)
     assert (3, ev.Usage(input_tokens=14, output_tokens=6)) == (ended.num_turns, ended.usage)
+
+
+TOLD_AT = datetime(2026, 10, 6, 12, tzinfo=UTC)
+LIMIT_WORDS = "You've hit your limit · resets 2pm (Europe/Lisbon)"
+
+READERS = (ClaudeSession, CodexSession, GeminiSession, OpenCodeSession)
+Reader = Callable[..., LineReader]
+
+
+def error_of(kind: Reader, *lines: str, stderr: str = "") -> LlmSessionError | None:
+    reader = kind(zone=lambda: ZoneInfo("Europe/Rome"))
+    for line in lines:
+        list(reader.feed(line.encode(), now=TOLD_AT.timestamp()))
+    return reader.end(exit_code=1, stderr_tail=stderr, duration=1.0, now=TOLD_AT.timestamp())[1]
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_a_reason_on_either_pipe(kind: Reader) -> None:
+    """The error has the plain lines of the output and of standard error, and no event."""
+    said = "corp-wrapper: this host is not enrolled"
+    for lines, stderr in (([said, '{"unknown": "event"}'], ""), ([], f"{said}\n")):
+        error = error_of(kind, *lines, stderr=stderr)
+        assert isinstance(error, AgentFailed)
+        assert said in error.message
+        assert "event" not in error.message
+    both = error_of(kind, said, stderr="a warning\n")
+    assert both is not None
+    assert f"a warning\n{said}" in both.message
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_braces_around_a_reason(kind: Reader) -> None:
+    """Only the beginning of an object is taken for JSON."""
+    error = error_of(kind, "{this host is not enrolled}", "{", '{"a": 1}')
+    assert isinstance(error, AgentFailed)
+    assert error.message.endswith(": {this host is not enrolled}")
+
+
+def test_a_usage_limit_on_the_output() -> None:
+    """Claude Code prints its limit as plain text, with the time of the reset."""
+    error = error_of(ClaudeSession, LIMIT_WORDS)
+    assert isinstance(error, QuotaExceeded)
+    assert datetime(2026, 10, 6, 13, tzinfo=UTC) == error.resets_at

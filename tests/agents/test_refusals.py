@@ -20,6 +20,7 @@ from cuggino.agents.copilot.wire import CopilotSession
 from cuggino.agents.gemini.wire import GeminiSession
 from cuggino.agents.opencode.wire import OpenCodeSession
 from cuggino.errors import AgentFailed, LlmSessionError, QuotaExceeded
+from cuggino.events import SessionEnded
 from tests.agents.claude.claude_lines import api_error
 
 NOW = datetime(2026, 10, 6, 12, tzinfo=UTC)
@@ -32,9 +33,20 @@ def ended(session: Any, *lines: Any, exit_code: int = 1) -> LlmSessionError | No
     for line in lines:
         text = line if isinstance(line, str) else json.dumps(line, ensure_ascii=False)
         session.feed(text.encode(), now=NOW.timestamp())
-    error: LlmSessionError | None = session.end(
-        exit_code=exit_code, stderr_tail="", duration=1.0, now=NOW.timestamp()
-    )[1]
+    end = {"exit_code": exit_code, "stderr_tail": "", "duration": 1.0, "now": NOW.timestamp()}
+    return checked(*session.end(**end))
+
+
+OUTCOMES = {"max_turns": "max_turns", "aborted": "interrupted"}
+
+
+def checked(ended: SessionEnded, error: LlmSessionError | None) -> LlmSessionError | None:
+    """Return the error; the outcome of the session is that of its reason."""
+    assert ended.outcome == (
+        "quota"
+        if isinstance(error, QuotaExceeded)
+        else OUTCOMES.get(getattr(error, "reason", ""), "failed")
+    )
     return error
 
 
@@ -63,7 +75,7 @@ def copilot(text: str, **data: Any) -> LlmSessionError | None:
         ("session.idle", {}),
     ):
         session.feed({"type": kind, "data": given}, now=NOW.timestamp())
-    return session.end(None, duration=1.0, now=NOW.timestamp())[1]
+    return checked(*session.end(None, duration=1.0, now=NOW.timestamp()))
 
 
 def gemini(
@@ -86,6 +98,11 @@ def gemini(
     return ended(GeminiSession(zone=lambda: ROME), *lines, exit_code=exit_code)
 
 
+def gemini_plain(text: str, exit_code: int = 1) -> LlmSessionError | None:
+    failed = {"type": "result", "status": "error", "error": {"type": "unknown", "message": text}}
+    return ended(GeminiSession(zone=lambda: ROME), failed, exit_code=exit_code)
+
+
 def opencode(text: str, name: str = "APIError", **data: Any) -> LlmSessionError | None:
     error = {"name": name, "data": {"message": text, "statusCode": 429, **data}}
     line = {"type": "error", "sessionID": "ses", "error": error}
@@ -94,6 +111,11 @@ def opencode(text: str, name: str = "APIError", **data: Any) -> LlmSessionError 
 
 def acp(text: str, code: int = -32603, **data: Any) -> LlmSessionError | None:
     error = {"code": code, "message": "Internal error", "data": {"details": text, **data}}
+    return failure_of("x", "session/prompt", error, now=NOW, zone=ROME, login="log in")
+
+
+def acp_plain(text: str, code: int = -32603, data: Any = None) -> LlmSessionError | None:
+    error = {"code": code, "message": text, "data": data}
     return failure_of("x", "session/prompt", error, now=NOW, zone=ROME, login="log in")
 
 
@@ -180,6 +202,44 @@ def rows() -> Iterator[Row]:
     yield row(claude_plain, "You've hit your limit · resets 2pm (Europe/Lisbon)", "10-06 13:00")
     yield row(claude_plain, "corp-wrapper: this host is not enrolled, ask IT", "crash")
 
+    for status, meant in (
+        *((400, "bad_request"), (401, "auth"), (403, "auth"), (413, "prompt_too_long")),
+        *((429, "rate_limit"), (500, "server"), (503, "overloaded"), (529, "overloaded")),
+    ):
+        yield row(claude, f"API Error: no ({status})", meant, status=status)
+    for text, meant in (
+        ("Not logged in · Please run /login", "auth"),
+        ("API Error: fetch failed (ETIMEDOUT)", "connection"),
+        *(("Request timed out", "connection"), ("Something new", "unknown")),
+    ):
+        yield row(claude, text, meant, status=None)
+
+    for words, meant in (
+        *(("401 Unauthorized", "auth"), ("402 Payment Required", "billing")),
+        *(("403 Forbidden", "auth"), ("404 Not Found", "bad_request")),
+        *(("413 Payload Too Large", "prompt_too_long"), ("503 Unavailable", "overloaded")),
+        ("529 <unknown status code>", "overloaded"),
+    ):
+        yield row(codex, f"unexpected status {words}: no, url: http://127.0.0.1:1/v1", meant)
+    for text, meant in (
+        ("exceeded retry limit, last status: 429 Too Many Requests", "rate_limit"),
+        ("rate limit exceeded: Rate limit reached. Please try again in 3s.", "rate_limit"),
+        ("Rate limit reached for gpt. Please try again in 3s.", "rate_limit"),
+        ("Selected model is at capacity. Please try a different model.", "overloaded"),
+        ("We’re currently experiencing high demand, which may cause temporary errors.", "server"),
+        ("Quota exceeded. Check your plan and billing details.", "billing"),
+        ("To use Codex with your ChatGPT plan, upgrade to Plus: https://chatgpt.com", "billing"),
+        ("Codex ran out of room in the model's context window. Start anew", "prompt_too_long"),
+        ("stream disconnected before completion: error sending request", "connection"),
+        ("stream disconnected before completion: idle timeout waiting for SSE", "connection"),
+        ("Connection failed: error sending request", "connection"),
+        ("Missing environment variable: `MOCK_KEY`.", "auth"),
+        ('{"error": {"message": "bad prompt"}}', "bad_request"),
+        ('{"error": "bad prompt"}', "bad_request"),
+        ("You’ve hit your usage limit.", "limit"),
+        *(("something else", "unknown"), ("something long " * 500, "unknown")),
+    ):
+        yield row(codex, text, meant)
     met = "You've hit your usage limit."
     yield row(codex, f"{met} Try again in 5 days 22 hours 11 minutes.", "10-12 10:11")
     yield row(codex, f"{met} Try again at Oct 9th, 2026 3:04 PM.", "10-09 13:04")
@@ -190,19 +250,16 @@ def rows() -> Iterator[Row]:
     yield row(codex, f"{met} Try again at 2026年10月10日 11:52.", "10-10 09:52")
     for date in (
         *("9 oct. 2026 à 15:04", "9. Oktober 2026 um 15:04 Uhr", "9 ottobre 2026 alle ore 15:04"),
+        *("9 de out. de 2026 às 15:04", "9 de octubre de 2026, 3:04 p. m."),
         *(
-            "9 de out. de 2026 às 15:04",
-            "9 de octubre de 2026, 3:04 p. m.",
             "9 oct. 2026 à 15 h 04",
-        ),
-        *(
             "2026年10月9日 下午3:04",
             "2026年10月9日 午後3:04",
             "10月9日 15時04分",
-            "2026. 10. 9. 오후 3:04",
         ),
-        *("9 окт. 2026 г., 15:04", "9 октября 2026 г. в 15:04", "9 paź 2026, 15:04"),
-        *("9 okt. 2026 kl. 15:04", "9 Eki 2026 15:04", "2026/10/9 15:04", "09.10.2026, 15:04"),
+        *("2026. 10. 9. 오후 3:04", "9 окт. 2026 г., 15:04", "9 октября 2026 г. в 15:04"),
+        *("9 paź 2026, 15:04", "9 okt. 2026 kl. 15:04", "9 Eki 2026 15:04", "2026/10/9 15:04"),
+        "09.10.2026, 15:04",
     ):
         yield row(codex, f"{met} Try again at {date}.", "10-09 13:04")
     yield row(codex, f"{met} Try again later.", "limit")
@@ -233,6 +290,27 @@ def rows() -> Iterator[Row]:
     tpm = "Rate limit reached for m on tokens per min (TPM): Limit 30000. Please try again in 4.2s."
     yield row(codex, tpm, "rate_limit")
 
+    for kind, more, meant in (
+        *(("authentication", 401, "auth"), ("authorization", 403, "auth"), ("policy", "", "auth")),
+        *(("context_limit", "", "prompt_too_long"), ("rate_limit", 429, "rate_limit")),
+        *(("rate_limit", "rate_limited", "rate_limit"), ("quota", "quota_exceeded", "limit")),
+        *(("rate_limit", "user_weekly_rate_limited", "limit"), ("query", 500, "server")),
+        *(("quota", "billing_not_configured", "billing"), ("query", 503, "overloaded")),
+        *(("query", 402, "billing"), ("query", 400, "bad_request"), ("", "", "unknown")),
+    ):
+        name = "statusCode" if isinstance(more, int) else "errorCode"
+        yield row(copilot, "", meant, errorType=kind, **({name: more} if more else {}))
+    for text, meant in (
+        ("Could not connect to local model provider", "connection"),
+        ("Failed to finalize chat-completions stream", "connection"),
+        ("No GitHub OAuth token or key provided", "auth"),
+        ("You've reached your monthly quota", "limit"),
+        ("Request exceeds the prompt budget", "prompt_too_long"),
+        ("what is this", "unknown"),
+    ):
+        yield row(copilot, text, meant, errorType="query")
+    exceeded = "You have exceeded your Copilot usage limits. Try again in 2 hours."
+    yield row(copilot, exceeded, "10-06 14:00", errorType="quota")
     hit = "Sorry, you have hit a rate limit."
     yield row(
         copilot, f"{hit} Please try again in 51 hours.", "10-08 15:00", errorType="rate_limit"
@@ -245,8 +323,8 @@ def rows() -> Iterator[Row]:
     own = {"errorType": "rate_limit", "errorCode": "user_weekly_rate_limited"}
     yield row(copilot, "You are rate limited.", "limit", **own)
     yield row(copilot, "402 You have no quota", "limit", errorType="quota", statusCode=402)
-    code = {"errorType": "quota", "errorCode": "quota_exceeded", "statusCode": 402}
-    yield row(copilot, "402 No", "limit", **code)
+    own = {"errorType": "quota", "errorCode": "quota_exceeded"}
+    yield row(copilot, "402 No", "limit", **own, statusCode=402)
     yield row(copilot, "Quota exceeded. Upgrade your plan.", "limit", errorType="query")
     monthly = "You have exceeded your monthly limit for premium requests."
     yield row(copilot, monthly, "limit", errorType="query")
@@ -255,6 +333,46 @@ def rows() -> Iterator[Row]:
     back = "You've used up your session budget; it comes back in 3h 20m."
     yield row(copilot, back, "10-06 15:20", errorType="rate_limit")
 
+    for number, exit_code, meant in (
+        *((400, 144, "bad_request"), (401, 145, "auth"), (402, 146, "billing"), (403, 147, "auth")),
+        *((404, 148, "bad_request"), (413, 157, "prompt_too_long"), (500, 244, "server")),
+        (503, 247, "overloaded"),
+    ):
+        text = f'[API Error: {{"error":{{"code":{number},"message":"no","status":"X"}}}}]'
+        yield row(gemini_plain, text, meant, exit_code=exit_code)
+    for text, exit_code, meant in (
+        ("API key not valid. Please pass a valid API key.", 144, "auth"),
+        ("The input token count (2) exceeds the maximum", 144, "prompt_too_long"),
+    ):
+        text = f'[API Error: {{"error":{{"code":400,"message":"{text}","status":"X"}}}}]'
+        yield row(gemini_plain, text, meant, exit_code=exit_code)
+    advice = "\nPlease wait and try again later. To increase your limits, request a quota increase"
+    for text, exit_code, meant in (
+        *(("Internal error", 244, "server"), ("The model is busy", 247, "overloaded")),
+        ("exception TypeError: fetch failed sending request", 1, "connection"),
+        (f"mock says 429{advice}", 173, "rate_limit"),
+        ("Quota exceeded.\nSuggested retry after 3600s.", 173, "10-06 13:00"),
+        ("Your quota will reset after 1h30m.", 173, "10-06 13:30"),
+        ("You have exhausted your daily quota on this model.", 173, "limit"),
+        ("You exceeded your current quota, limit: 0.5", 173, "limit"),
+        # A limit of zero never resets, even with a time.
+        ("You exceeded your current quota, limit: 0", 173, "billing"),
+        (
+            "You exceeded your current quota, limit: 0, model: x\nPlease retry in 4s.",
+            173,
+            "billing",
+        ),
+        ("Quota exceeded. Please retry in 1.2.3s.", 173, "limit"),
+        (f"Quota exceeded. Please retry in {'9' * 400}s.", 173, "limit"),
+        ("Quota exceeded. Please retry in 99999999999999999d.", 173, "limit"),
+    ):
+        yield row(gemini_plain, f"[API Error: {text}]{advice}", meant, exit_code=exit_code)
+    for text, exit_code, meant in (
+        ("Reached max session turns for this session.", 53, "max_turns"),
+        ("Context window will overflow (estimated: 9)", 1, "prompt_too_long"),
+        ("what is this", 1, "unknown"),
+    ):
+        yield row(gemini_plain, text, meant, exit_code=exit_code)
     capacity = "You have exhausted your capacity on this model. Your quota will reset after"
     yield row(gemini, f"{capacity} 15h35m53s.", "10-07 03:35")
     yield row(gemini, "You have exhausted your daily quota on this model.", "limit")
@@ -299,6 +417,33 @@ def rows() -> Iterator[Row]:
     yield row(opencode, "Sorry", "limit", name="FreeUsageLimitError")
     yield row(opencode, "Insufficient balance", "billing", statusCode=401)
 
+    for text, meant in (
+        *(("401 bad key", "auth"), ("429 slow down", "rate_limit")),
+        *(("400 context length", "prompt_too_long"), ("Connection error.", "connection")),
+        ("429 You exceeded your current quota, please check your plan and billing.", "limit"),
+        # Advice to log in with another account does not make it an error of the login.
+        ("Quota exhausted: usage limit reached. Switch to another API key.", "limit"),
+    ):
+        yield row(acp, text, meant)
+    for text, number, data, meant in (
+        *(("Authentication required", -32000, None, "auth"), ("busy", 503, None, "overloaded")),
+        *(("Internal error", -32603, None, "unknown"), ("no", -32602, None, "bad_request")),
+        ("Internal error", -32603, {"errorKind": "rate_limit"}, "rate_limit"),
+        ("Internal error", -32603, {"errorKind": "server_error"}, "server"),
+        ("Internal error", -32603, "fetch failed: ECONNREFUSED", "connection"),
+        ('{"error": {"code": 429}}', 429, None, "rate_limit"),
+    ):
+        yield row(acp_plain, text, meant, code=number, data=data)
+    for text, meant in (
+        *(("Error: 429 Too many requests", "rate_limit"), ("API Error: 401 Unauthorized", "auth")),
+        ("⚠ Error: the model is overloaded", "overloaded"),
+        ("request failed: connection refused", "connection"),
+        ("Error: All connection attempts failed", "connection"),
+        *(("500 Internal Server Error", "server"), ("", "unknown"), (" \n", "unknown")),
+        ("Error: You have exceeded your current quota", "limit"),
+        ("The error was in app.py.", "none"),
+    ):
+        yield row(acp_turn, text, meant)
     limit = "You've hit your session limit · resets 3pm (Europe/Berlin)"
     yield row(acp, limit, "10-06 13:00")
     yield row(acp, "Provider error: 403 insufficient balance", "billing")
@@ -327,6 +472,49 @@ def test_messages(row: Row) -> None:
         case _:
             meant = str(error).lower()
     assert row.meant == meant
+    program = row.text.partition(":")[0]
+    if program in ("codex", "copilot"):
+        hint = (error and error.hint) or ""
+        assert (meant == "auth") == (f"{program} login" in hint)
+
+
+WARNING = "WARNING: proceeding, even though idle timeout"
+
+
+@pytest.mark.parametrize(
+    ("kind", "exit_code", "stderr", "expected"),
+    [
+        (
+            CodexSession,
+            1,
+            f"{WARNING}\nError: thread/resume failed: no rollout found",
+            "bad_request",
+        ),
+        (CodexSession, 1, f"{WARNING}\nError loading config.toml: invalid", "bad_request"),
+        (CodexSession, 2, f"{WARNING}\nerror: unexpected argument '--new' found", "bad_request"),
+        (CodexSession, 1, f"{WARNING}\nError: Not logged in\n", "auth"),
+        (CodexSession, 101, f"{WARNING}\nthread 'main' panicked at lib.rs", "crash"),
+        (CodexSession, -9, f"{WARNING}\nError: Not logged in", "crash"),
+        (CodexSession, 0, WARNING, "crash"),
+        (GeminiSession, 41, "Please set an Auth method", "auth"),
+        (GeminiSession, 42, "Error resuming session: Invalid session identifier", "bad_request"),
+        (GeminiSession, 42, 'Session ID "x" already exists.', "bad_request"),
+        (GeminiSession, 52, "Invalid configuration", "bad_request"),
+        (GeminiSession, 130, "", "aborted"),
+        *((GeminiSession, 0, "", "crash"), (GeminiSession, 1, "boom", "crash")),
+        (GeminiSession, -9, "", "crash"),
+    ],
+)
+def test_ended_early(kind: Any, exit_code: int, stderr: str, expected: str) -> None:
+    """Without a result the exit code and the last error decide, not the warnings before it."""
+    end = {"exit_code": exit_code, "stderr_tail": stderr, "duration": 1.0, "now": NOW.timestamp()}
+    error = checked(*kind(zone=lambda: ROME).end(**end))
+    assert isinstance(error, AgentFailed)
+    assert expected == error.reason
+    assert "WARNING" not in str(error)
+    assert kind is GeminiSession or (expected in ("bad_request", "auth")) == (
+        error.hint is not None
+    )
 
 
 HOURS, SECONDS = NOW + timedelta(hours=3), NOW + timedelta(seconds=40)

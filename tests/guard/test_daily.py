@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from cuggino.guard.policy import Policy
-from tests.guard.daily import LIST, Count, counts, make_daily_project
-from tests.guard.judging import listed_cases, reason_of
+from tests.guard.daily import LIST, counts, make_daily_project
+from tests.guard.judging import Case, listed_cases, reason_of
 
 CASES = list(listed_cases(LIST))
 
@@ -18,36 +18,29 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_daily_project(tmp_path_factory.mktemp("daily") / "home")
 
 
-@pytest.fixture(scope="module")
-def full(project: Path) -> list[Count]:
-    """Return the refusals of every role at the level `full`."""
-    return list(counts(CASES, project, ["full"]))
-
-
 def test_the_list_is_long_enough() -> None:
     """There are at least 600 different commands."""
     assert len({case.command for case in CASES}) >= 600
     assert {"looks", "works"} == {case.section for case in CASES}
 
 
-def test_few_commands_are_refused_under_the_allowlist(full: list[Count]) -> None:
-    """The level `full` refuses at most 5 % to any role."""
-    assert 8 == len(full)
-    assert [] == [str(count) for count in full if count.share > 0.05]
+@pytest.mark.parametrize(
+    "cases", [CASES[::4], pytest.param(CASES, marks=pytest.mark.real_agent)], ids=["some", "all"]
+)
+def test_few_commands_are_refused(project: Path, cases: list[Case]) -> None:
+    """The level `full` refuses at most 5 % to any role, and `roles` none of them."""
+    found = list(counts(cases, project))
+    assert 16 == len(found)
+    allowed = {"full": 0.05, "roles": 0.0}
+    assert [] == [str(count) for count in found if count.share > allowed[count.level]]
 
 
-@pytest.mark.real_agent
-def test_nothing_harmless_is_refused_where_any_program_may_run(project: Path) -> None:
-    """The level `roles` refuses none of them."""
-    roles = list(counts(CASES, project, ["roles"]))
-    assert 8 == len(roles)
-    assert [] == [str(count) for count in roles if count.refused]
-
-
-def test_refusals_are_named_with_their_reasons(full: list[Count]) -> None:
+def test_refusals_are_named_with_their_reasons(project: Path) -> None:
     """The message lists what stays refused, such as removing sources."""
-    [count] = [one for one in full if one.role == "implementing"]
-    assert "rm -rf node_modules package-lock.json" in count.refused
+    removes = "rm -rf node_modules package-lock.json"
+    cases = [case for case in CASES if case.command in (removes, "git status")]
+    [count] = [one for one in counts(cases, project, ["full"]) if one.role == "implementing"]
+    assert [removes] == list(count.refused)
     assert "is not in the allowlist" in str(count)
 
 

@@ -1,19 +1,25 @@
-"""Laws for every input: no crash, and no way around a denial."""
+"""Laws for every input: no crash, no way around a denial, and work that grows linearly."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from cuggino.guard.paths import Paths
 from cuggino.guard.policy import Level, Policy
 from cuggino.guard.roles import PERMISSION_SETS, role_policy
 from cuggino.guard.shell.shfmt import find_shfmt
 from cuggino.guard.tools import judge
 from cuggino.guard.verdict import Verdict
+from tests.growth import is_linear
+from tests.guard.judging import calls, listed_cases, make_project
+from tests.vectors import DATA
 
 SHFMT = find_shfmt()
 LEVELS: tuple[Level, ...] = ("roles", "full")
@@ -27,9 +33,10 @@ slow = settings(
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Create a project with folders and links, outside the temporary folders."""
-    root = tmp_path_factory.mktemp("home") / "project"
-    for folder in ("src/deep", ".autonoe", ".cuggino/wip", ".git/hooks", ".specs"):
+    root = make_project(tmp_path_factory.mktemp("home") / "project")
+    for folder in ("src/deep", ".cuggino/wip", ".specs"):
         (root / folder).mkdir(parents=True)
+    (root / "link").symlink_to("/etc")
     (root / "lib").symlink_to("src")
     (root / "self").symlink_to(root)
     return root
@@ -121,6 +128,15 @@ def test_a_denied_path_stays_denied_in_every_spelling(
         assert "deny" == decided(policy, "Bash", {"command": command}).decision
 
 
+PLAIN = re.compile(r"[a-z][a-z0-9]+ [\w./ :+=,~-]+")
+BUILTIN = re.compile(
+    r"^(sh|bash|time|exec|export|read|local|readonly|typeset|declare|unset|set|shopt)\b"
+)
+CORPUS = [
+    case.command
+    for case in listed_cases(DATA / "guard_siblings.txt")
+    if case.section == "full deny" and PLAIN.fullmatch(case.command)
+]
 DENIED: Mapping[Level, tuple[str, ...]] = {
     "full": (
         "rm -rf src", "curl example.org", "sh x.sh", "echo x > .autonoe/a", "cp a /etc/b",
@@ -139,7 +155,8 @@ ALLOWED: Mapping[Level, tuple[str, ...]] = {
 }  # fmt: skip
 STARTERS = (
     "{0}", "env A=1 {0}", "timeout 5 {0}", "nohup {0} &", "FOO=1 {0}", "time {0}", "! {0}",
-    "echo `{0}`", "env -i A=1 nice -n 5 {0}", "{0} 2>&1", "x=$({0})",
+    "echo `{0}`", "env -i A=1 nice -n 5 {0}", "{0} 2>&1", "x=$({0})", "command {0}", "xargs {0}",
+    "2>/dev/null {0}", "{0} # it's fine\n", "env timeout 5 nohup {0}",
 )  # fmt: skip
 """Prefixes and wrappers of a simple command."""
 
@@ -186,20 +203,26 @@ def rewritten(command: str, way: int, gap: str) -> str:
     return gap.join(words)
 
 
-@slow
+GAPS = st.sampled_from([" ", "  ", "\t", " \\\n "])
+
+
+@settings(slow, max_examples=5 * settings().max_examples)
 @given(
-    level=st.sampled_from(LEVELS),
-    index=st.integers(0, 20),
+    case=st.sampled_from([(level, command) for level in LEVELS for command in DENIED[level]])
+    | st.sampled_from(CORPUS).map(lambda command: ("full", command)),
     starter=st.sampled_from(STARTERS),
     wraps=st.lists(st.sampled_from(WRAPS), max_size=3),
     way=st.integers(0, 6),
-    gap=st.sampled_from([" ", "  ", "\t", " \\\n "]),
+    gap=GAPS,
 )
 def test_a_denied_command_stays_denied(
-    project: Path, level: Level, index: int, starter: str, wraps: list[str], way: int, gap: str
+    project: Path, case: tuple[Level, str], starter: str, wraps: list[str], way: int, gap: str
 ) -> None:
-    """Quotes, blanks, line continuations and wrappers hide nothing."""
-    text = starter.format(rewritten(DENIED[level][index % len(DENIED[level])], way, gap))
+    """Quotes, blanks, line continuations, wrappers and contexts hide nothing."""
+    level, command = case
+    text = rewritten(command, way, gap)
+    if not BUILTIN.match(command):
+        text = starter.format(text)
     for depth, wrap in enumerate(wraps):
         text = wrap.format(text, depth)
     policy = Policy(project=str(project), level=level)
@@ -212,7 +235,7 @@ def test_a_denied_command_stays_denied(
     index=st.integers(0, 20),
     wrap=st.sampled_from(PLAIN_WRAPS),
     way=st.integers(0, 6),
-    gap=st.sampled_from([" ", "  ", "\t", " \\\n "]),
+    gap=GAPS,
 )
 def test_an_allowed_command_stays_allowed(
     project: Path, level: Level, index: int, wrap: str, way: int, gap: str
@@ -221,3 +244,100 @@ def test_an_allowed_command_stays_allowed(
     text = wrap.format(rewritten(ALLOWED[level][index % len(ALLOWED[level])], way, gap))
     verdict = decided(Policy(project=str(project), level=level), "Bash", {"command": text})
     assert "allow" == verdict.decision, (text, verdict.reason)
+
+
+@pytest.fixture
+def empty_project(tmp_path: Path) -> Path:
+    """Create a project outside the temporary folders."""
+    root = tmp_path / "home" / "project"
+    (root / "src").mkdir(parents=True)
+    return root
+
+
+def decision(policy: Policy, tool: str, data: Mapping[str, object]) -> str:
+    """Return the decision in the project's folder."""
+    return judge(policy, tool, data, policy.project, shfmt=SHFMT).decision
+
+
+COMMANDS: Mapping[str, Callable[[int], str]] = {
+    "commands": lambda n: "ls\n" * n,
+    "pipes": lambda n: "ls |" * n + "ls",
+    "words": lambda n: "echo " + "a " * n,
+    "paths": lambda n: "cp " + "src/a " * n + "src",
+    "long path": lambda n: "echo x > " + "a/" * n + "b",
+    "dots": lambda n: "echo x > " + "a/../" * n + "b",
+    "redirections": lambda n: "ls " + "> src/a " * n,
+    "quotes": lambda n: "echo " + "'a'\"b\"\\c" * n,
+    "directories": lambda n: "cd src; cd ..; " * n + "echo > a",
+    "assignments": lambda n: "A=1 " * n + "ls",
+    "functions": lambda n: "".join(f"f{i}() {{ ls; }}\n" for i in range(n)) + "f0",
+    "lists": lambda n: "true && " * n + "ls",
+    "substitutions": lambda n: "echo " + "$(ls) " * n,
+    "document": lambda n: "cat <<'E'\n" + "a line\n" * n + "E\n",
+    "inline": lambda n: "python3 -c '" + "print(1);" * n + "'",
+}
+
+
+@pytest.mark.parametrize("shape", COMMANDS)
+@pytest.mark.parametrize("level", LEVELS)
+def test_work_grows_linearly_with_a_command(empty_project: Path, shape: str, level: Level) -> None:
+    """Four times the length takes about four times the calls."""
+    policy = Policy(project=str(empty_project), level=level)
+
+    def work(size: int) -> int:
+        text = COMMANDS[shape](size)
+        return calls(lambda: decision(policy, "Bash", {"command": text}))
+
+    work(1)
+    assert work(100) < 5 * work(25) + 500
+
+
+@pytest.mark.parametrize(
+    "words", ["/a", "a ", "'", "\\a", "..", "{a,", "$(", "((", "*", "=_", "a:/"]
+)
+def test_time_grows_linearly_with_a_text(empty_project: Path, words: str) -> None:
+    """No repetitive text makes a pattern backtrack."""
+    policy = Policy(project=str(empty_project), level="roles")
+
+    def work(size: int) -> None:
+        text = words * (size // len(words))
+        decision(policy, "mcp__x__y", {"path": text, "args": text, text: text, "x": [text]})
+        decision(policy, "Write", {"file_path": text})
+        decision(policy, "Bash", {"command": text})
+
+    assert is_linear(work, small=1_000, large=8_000)
+
+
+def test_each_part_of_a_path_is_looked_up_a_few_times(
+    empty_project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each part of a path causes only a few look-ups on the disk."""
+    asked: list[object] = []
+    real = os.readlink
+
+    def readlink(path: str) -> str:
+        asked.append(path)
+        return str(real(path))
+
+    monkeypatch.setattr("os.readlink", readlink)
+    guard = Paths(Policy(project=str(empty_project)))
+
+    def count(size: int) -> int:
+        asked.clear()
+        guard.write("src/../" * size + "a", [str(empty_project)])
+        return len(asked)
+
+    assert count(200) <= 4 * count(50) + 100
+
+
+def test_nested_links_are_limited(tmp_path: Path) -> None:
+    """Links that double at each step are followed only as far as the system follows them."""
+    empty_project = tmp_path / "home" / "project"
+    empty_project.mkdir(parents=True)
+    (empty_project / "l0").symlink_to(".")
+    for level in range(1, 30):
+        (empty_project / f"l{level}").symlink_to(f"l{level - 1}/l{level - 1}")
+    count = calls(
+        lambda: Paths(Policy(project=str(empty_project))).write("l29/a", [str(empty_project)])
+    )
+    assert count < 5_000

@@ -1,4 +1,4 @@
-"""The whole guard, tool by tool."""
+"""The whole guard, tool by tool: every known tool, and every argument that names a file."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from typing import Any
 import pytest
 
 from cuggino.guard import tools
+from cuggino.guard.commands.wordlist import words
 from cuggino.guard.paths import STATE_REASON, SYNC_REASON
+from cuggino.guard.places import passes
 from cuggino.guard.policy import Policy
-from cuggino.guard.roles import PermissionSet, role_policy
+from cuggino.guard.roles import PERMISSION_SETS, PermissionSet, role_policy
 from cuggino.guard.shell.shfmt import find_shfmt
+from cuggino.guard.tools import judge
 from cuggino.guard.verdict import Verdict
+from tests.guard.judging import SHFMT, make_project
 
-SHFMT = find_shfmt()
+PARSER = find_shfmt()
 
 
 @pytest.fixture
@@ -27,10 +31,10 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
-def judge(project: Path, tool: str, data: Any, **rules: Any) -> Verdict:
+def judged(project: Path, tool: str, data: Any, **rules: Any) -> Verdict:
     """Return the verdict with a policy of these rules."""
     policy = Policy(project=str(project))._replace(**rules)
-    return tools.judge(policy, tool, data, str(project), shfmt=SHFMT)
+    return tools.judge(policy, tool, data, str(project), shfmt=PARSER)
 
 
 def of_role(project: Path, role: PermissionSet, tool: str, data: Any) -> Verdict:
@@ -39,32 +43,32 @@ def of_role(project: Path, role: PermissionSet, tool: str, data: Any) -> Verdict
     policy = role_policy(
         role, project=project, level="roles", plan=wip / "x.plan.md", review=wip / "x.review.md"
     )
-    return tools.judge(policy, tool, data, str(project), shfmt=SHFMT)
+    return tools.judge(policy, tool, data, str(project), shfmt=PARSER)
 
 
 @pytest.mark.parametrize("tool", ["Write", "Edit", "MultiEdit", "NotebookEdit"])
-@pytest.mark.parametrize("key", ["file_path", "filePath", "notebook_path"])
+@pytest.mark.parametrize("key", ["file_path", "filePath", "notebook_path", "notebookPath"])
 def test_a_file_tool_is_judged_by_its_path(project: Path, tool: str, key: str) -> None:
     """Every file tool is judged by its path, under every key."""
-    assert judge(project, tool, {key: "src/a.py"}).is_allowed
-    assert judge(project, tool, {key: f"{project}/src/a.py"}).is_allowed
+    assert judged(project, tool, {key: "src/a.py"}).is_allowed
+    assert judged(project, tool, {key: f"{project}/src/a.py"}).is_allowed
     for path in (".autonoe/x", "state/x", ".git/config", "../x", "/etc/x", "~/x", "src\\..\\..\\x"):
-        assert not judge(project, tool, {key: path}).is_allowed
-    assert STATE_REASON == judge(project, tool, {key: ".autonoe\\x"}).reason
-    assert STATE_REASON == judge(project, tool, {key: "C:\\a\\.autonoe\\x"}).reason
-    assert STATE_REASON == judge(project, tool, {key: ".autonoe/../src/a.py"}).reason
+        assert not judged(project, tool, {key: path}).is_allowed
+    assert STATE_REASON == judged(project, tool, {key: ".autonoe\\x"}).reason
+    assert STATE_REASON == judged(project, tool, {key: "C:\\a\\.autonoe\\x"}).reason
+    assert STATE_REASON == judged(project, tool, {key: ".autonoe/../src/a.py"}).reason
 
 
 @pytest.mark.parametrize("data", [{}, {"file_path": None}, {"file_path": ""}, {"content": "x"}])
 def test_a_file_tool_without_a_path_is_left_to_the_tool(project: Path, data: Any) -> None:
     """A missing path is allowed, because the tool itself refuses it (AUT-220)."""
-    assert judge(project, "Write", data).is_allowed
+    assert judged(project, "Write", data).is_allowed
 
 
 @pytest.mark.parametrize("path", [1, True, ["src/a.py", 2], 1.5, b"x"])
 def test_a_path_of_another_type_is_denied(project: Path, path: Any) -> None:
     """A path that is not a string is denied."""
-    verdict = judge(project, "Write", {"file_path": path})
+    verdict = judged(project, "Write", {"file_path": path})
     assert "deny" == verdict.decision
     assert "no text" in verdict.reason
 
@@ -72,7 +76,7 @@ def test_a_path_of_another_type_is_denied(project: Path, path: Any) -> None:
 def test_every_path_of_a_call_counts(project: Path) -> None:
     """One denied path at any depth denies the call and is named."""
     edits = [{"file_path": "src/a.py"}, {"file_path": ".git/config"}]
-    verdict = judge(project, "MultiEdit", {"file_path": "src/a.py", "edits": edits})
+    verdict = judged(project, "MultiEdit", {"file_path": "src/a.py", "edits": edits})
     assert ["", True] == [verdict.parts[0].reason, ".git" in verdict.reason]
     assert "MultiEdit .git/config" == next(p.text for p in verdict.parts if p.reason)
 
@@ -81,21 +85,21 @@ def test_a_file_tool_in_sync_mode_writes_the_note_alone(project: Path) -> None:
     """In sync mode scratch files and notes elsewhere are denied too (AUT-223)."""
     note = ".autonoe-note.md"
     for path in (note, f"{project}/{note}", f"C:{str(project).replace('/', chr(92))}\\{note}"):
-        assert judge(project, "Write", {"file_path": path}, mode="sync").is_allowed
+        assert judged(project, "Write", {"file_path": path}, mode="sync").is_allowed
     for path in ("/tmp/x", f"src/{note}", "src/a.py", f"/tmp/{note}"):
-        assert SYNC_REASON == judge(project, "Edit", {"file_path": path}, mode="sync").reason
+        assert SYNC_REASON == judged(project, "Edit", {"file_path": path}, mode="sync").reason
 
 
 @pytest.mark.parametrize("tool", ["Bash", "Monitor"])
 def test_a_shell_tool_is_judged_by_its_command(project: Path, tool: str) -> None:
     """A command is parsed; a missing one is allowed, another type is denied (AUT-163)."""
-    assert judge(project, tool, {"command": "ls -la", "description": "rm -rf /"}).is_allowed
-    assert judge(project, tool, {}).is_allowed
-    assert judge(project, tool, {"command": ""}).is_allowed
-    assert judge(project, tool, {"command": " \n"}).is_allowed
+    assert judged(project, tool, {"command": "ls -la", "description": "rm -rf /"}).is_allowed
+    assert judged(project, tool, {}).is_allowed
+    assert judged(project, tool, {"command": ""}).is_allowed
+    assert judged(project, tool, {"command": " \n"}).is_allowed
     for command in (1, ["ls"], {"a": "ls"}, True):
-        assert "no text" in judge(project, tool, {"command": command}).reason
-    verdict = judge(project, tool, {"command": "ls && rm -rf /"})
+        assert "no text" in judged(project, tool, {"command": command}).reason
+    verdict = judged(project, tool, {"command": "ls && rm -rf /"})
     assert ["ls", "rm -rf /"] == [part.text for part in verdict.parts]
     assert [True, False] == [part.is_allowed for part in verdict.parts]
     assert "Command 'rm' is not in the allowlist" in verdict.reason
@@ -104,7 +108,7 @@ def test_a_shell_tool_is_judged_by_its_command(project: Path, tool: str) -> None
 def test_unparsable_commands_are_denied(project: Path) -> None:
     """A command that is not bash is denied as a whole, at every level."""
     for level in ("roles", "full"):
-        verdict = judge(project, "Bash", {"command": "echo $("}, level=level)
+        verdict = judged(project, "Bash", {"command": "echo $("}, level=level)
         assert "deny" == verdict.decision
         assert verdict.parts[0].text
 
@@ -112,29 +116,16 @@ def test_unparsable_commands_are_denied(project: Path) -> None:
 def test_no_tool_leaves_the_sandbox(project: Path) -> None:
     """No command may turn the sandbox off."""
     data = {"command": "ls", "dangerouslyDisableSandbox": True}
-    assert "sandbox" in judge(project, "Bash", data).reason
-    assert judge(project, "Bash", data | {"dangerouslyDisableSandbox": False}).is_allowed
-    assert not judge(project, "Bash", data | {"dangerouslyDisableSandbox": "yes"}).is_allowed
+    assert "sandbox" in judged(project, "Bash", data).reason
+    assert judged(project, "Bash", data | {"dangerouslyDisableSandbox": False}).is_allowed
+    assert not judged(project, "Bash", data | {"dangerouslyDisableSandbox": "yes"}).is_allowed
 
 
 @pytest.mark.parametrize("level", ["roles", "full"])
 def test_powershell_and_worktrees_are_refused(project: Path, level: str) -> None:
     """PowerShell and tools that leave the project are denied."""
-    assert "Bash" in judge(project, "PowerShell", {"command": "ls"}, level=level).reason
-    assert "deny" == judge(project, "EnterWorktree", {"name": "x"}, level=level).decision
-
-
-@pytest.mark.parametrize(
-    "tool", ["Read", "Grep", "Glob", "LS", "TodoWrite", "Task", "Agent", "WebFetch", "WebSearch",
-             "BashOutput", "KillShell", "ToolSearch", "Skill"],
-)  # fmt: skip
-@pytest.mark.parametrize("role", ["audit", "implementing", "sync"])
-def test_tools_that_write_nothing_are_allowed(
-    project: Path, tool: str, role: PermissionSet
-) -> None:
-    """Reading, planning and starting agents are allowed, with any text."""
-    data = {"path": f"{project}/.autonoe", "prompt": "rm -rf .git", "file_path": ".git/config"}
-    assert of_role(project, role, tool, data).is_allowed
+    assert "Bash" in judged(project, "PowerShell", {"command": "ls"}, level=level).reason
+    assert "deny" == judged(project, "EnterWorktree", {"name": "x"}, level=level).decision
 
 
 @pytest.mark.parametrize(
@@ -164,7 +155,7 @@ def test_server_tools_with_protected_paths(
         key: value.format(project=project) if isinstance(value, str) else value
         for key, value in data.items()
     }
-    assert "deny" == judge(project, tool, data, level=level).decision
+    assert "deny" == judged(project, tool, data, level=level).decision
 
 
 @pytest.mark.parametrize(
@@ -185,7 +176,7 @@ def test_server_tools_with_protected_paths(
 )
 def test_other_server_tools_are_allowed(project: Path, tool: str, data: dict[str, Any]) -> None:
     """Reading, prose, addresses, project files and the loop's own tools are allowed."""
-    verdict = judge(project, tool, data)
+    verdict = judged(project, tool, data)
     assert "allow" == verdict.decision, verdict.reason
 
 
@@ -200,10 +191,10 @@ def test_server_tools_of_a_limited_role(project: Path) -> None:
 
 def test_unknown_tools(project: Path) -> None:
     """An unknown tool is denied at level `full`; at level `roles` its paths are checked."""
-    assert "not known" in judge(project, "NewTool", {"x": 1}).reason
-    assert judge(project, "NewTool", {"x": "src/a.py"}, level="roles").is_allowed
-    assert not judge(project, "NewTool", {"x": ".git/config"}, level="roles").is_allowed
-    assert not judge(project, "bash", {"command": "rm .git/config"}, level="roles").is_allowed
+    assert "not known" in judged(project, "NewTool", {"x": 1}).reason
+    assert judged(project, "NewTool", {"x": "src/a.py"}, level="roles").is_allowed
+    assert not judged(project, "NewTool", {"x": ".git/config"}, level="roles").is_allowed
+    assert not judged(project, "bash", {"command": "rm .git/config"}, level="roles").is_allowed
 
 
 @pytest.mark.parametrize("role", ["planning", "reviewing", "audit"])
@@ -223,8 +214,8 @@ def test_limited_roles_may_not_write_source(project: Path, role: PermissionSet) 
 
 def test_an_internal_error_denies(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An internal error denies the call and is the reason."""
-    assert not judge(project, "Write", [1, 2]).is_allowed
-    assert not judge(project, "Write", None).is_allowed
+    assert not judged(project, "Write", [1, 2]).is_allowed
+    assert not judged(project, "Write", None).is_allowed
     missing = tools.judge(
         Policy(project=str(project)), "Bash", {"command": "ls"}, "", shfmt="/no/shfmt"
     )
@@ -234,7 +225,7 @@ def test_an_internal_error_denies(project: Path, monkeypatch: pytest.MonkeyPatch
         raise RecursionError("too deep")
 
     monkeypatch.setattr(tools, "Paths", fail)
-    verdict = judge(project, "Write", {"file_path": "a"})
+    verdict = judged(project, "Write", {"file_path": "a"})
     assert "deny" == verdict.decision
     assert "RecursionError" in verdict.reason
 
@@ -242,8 +233,8 @@ def test_an_internal_error_denies(project: Path, monkeypatch: pytest.MonkeyPatch
 def test_relative_paths_without_a_folder_are_denied(project: Path) -> None:
     """Without the agent's folder only absolute paths are allowed."""
     policy = Policy(project=str(project))
-    relative = tools.judge(policy, "Write", {"file_path": "a"}, "", shfmt=SHFMT)
-    absolute = tools.judge(policy, "Write", {"file_path": f"{project}/a"}, "", shfmt=SHFMT)
+    relative = tools.judge(policy, "Write", {"file_path": "a"}, "", shfmt=PARSER)
+    absolute = tools.judge(policy, "Write", {"file_path": f"{project}/a"}, "", shfmt=PARSER)
     assert ["deny", "allow"] == [relative.decision, absolute.decision]
 
 
@@ -254,8 +245,94 @@ def test_a_sandbox_that_confines_the_session_decides_about_files(project: Path) 
     call = {"file_path": f"{project}/src/a.py"}
     log = {"file_path": "/tmp/verdicts-1.log"}
     found = [
-        tools.judge(one, "Write", data, str(project), shfmt=SHFMT).decision
+        tools.judge(one, "Write", data, str(project), shfmt=PARSER).decision
         for one in (own, own._replace(confined=False), own._replace(level="full"))
         for data in (call, log)
     ]
     assert ["allow", *["deny"] * 5] == found
+
+
+HARMLESS = words(
+    "Read Grep Glob LS NotebookRead TodoRead TodoWrite WebFetch WebSearch LSP BashOutput KillShell"
+    " KillBash TaskOutput TaskStop AgentOutputTool Agent Task TaskCreate TaskGet TaskList"
+    " TaskUpdate ListAgents SendMessage Workflow Skill SlashCommand ToolSearch ReportFindings"
+    " StructuredOutput AskUserQuestion EnterPlanMode ExitPlanMode ExitWorktree ListMcpResourcesTool"
+    " ReadMcpResourceTool CronCreate CronDelete CronList ScheduleWakeup Sleep PushNotification"
+)
+PLACES = words(
+    "path paths file files filename filepath dir directory folder dest destination out_path"
+    " target-file sourcePath targetFile logFilename outDir aDirectory myFolder theDestination"
+    " target source src dst output out to from"
+)
+READERS = words(
+    "get_x list_x search_x find_x query_x fetch_x view_x show_x describe_x stat_x grep_x glob_x"
+    " tree_x count_x check_x look_x lookup_x resolve_x inspect_x read_x getX browser_navigate"
+    " browser_click browser_snapshot browser_console browser_network browser_wait browser_resize"
+    " browser_close browser_tab browser_hover browser_type browser_press"
+)
+OTHERS = words(
+    "write_x delete_x browser_run browser_evaluate browser_install browser_file browser_pdf"
+    " browser_take getter listen"
+)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Create one project for all calls."""
+    return str(make_project(tmp_path_factory.mktemp("tools") / "home" / "project"))
+
+
+def decided(policy: Policy, tool: str, data: dict[str, object]) -> str:
+    return judge(policy, tool, data, policy.project, shfmt=SHFMT).decision
+
+
+@pytest.mark.parametrize("role", PERMISSION_SETS)
+def test_tools_that_read_or_plan(shared: str, role: PermissionSet) -> None:
+    """Tools that read, plan or start agents are allowed for every role, with any arguments."""
+    data: dict[str, object] = {"path": f"{shared}/.autonoe", "prompt": "rm -rf .git"}
+    data |= {"file_path": ".git/config", "command": "rm -rf .git"}
+    policy = role_policy(role, project=Path(shared), level="roles")
+    assert [] == [tool for tool in HARMLESS if decided(policy, tool, data) != "allow"]
+    limited = policy._replace(level="full", writable=())
+    assert [] == [tool for tool in HARMLESS if decided(limited, tool, data) != "allow"]
+
+
+def test_path_arguments(shared: str) -> None:
+    """A path argument must be writable for a tool that may write."""
+    policy = Policy(shared, level="roles")
+    found = [key for key in PLACES if decided(policy, "mcp__x__write", {key: "/etc/x"}) != "deny"]
+    assert [] == found
+    assert "allow" == decided(policy, "mcp__x__write", {"note": "/etc/x", "path": "src/x"})
+
+
+def test_script_arguments(shared: str) -> None:
+    """Every word of a script is checked, in any language."""
+    policy = Policy(shared, level="roles")
+    keys = words("command cmd script code arg args argument argv shell")
+    data = [{key: "x; rm -rf .git/x"} for key in keys]
+    assert ["deny"] * len(data) == [decided(policy, "mcp__x__run", dict(one)) for one in data]
+
+
+def test_reading_tools_of_servers(shared: str) -> None:
+    """Tools of servers count as reading by a whole word of their name only."""
+    policy = Policy(shared, level="roles")
+    data: dict[str, object] = {"path": ".git/x"}
+    assert [] == [name for name in READERS if decided(policy, f"mcp__x__{name}", data) != "allow"]
+    assert [] == [name for name in OTHERS if decided(policy, f"mcp__x__{name}", data) != "deny"]
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/home/project/../x", True),
+        ("/home/a/../project", True),
+        ("/home/./project//x", True),
+        ("/home/projects", False),
+        ("/home/a/project", False),
+        ("/home", False),
+    ],
+)
+def test_paths_that_enter_a_folder(path: str, expected: bool) -> None:
+    """A path enters a folder even if it leaves it again."""
+    assert expected == passes(path, "/home/project")
+    assert passes(str(Path(path)), "/")

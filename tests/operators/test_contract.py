@@ -1,7 +1,8 @@
-"""The contract that `cuggino.operators` states, for every operator."""
+"""The contract of every operator: disposal, errors, sources and subscribers that misbehave."""
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import re
 import threading
@@ -12,19 +13,23 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from reactivex import Observable, operators as ops
+from reactivex import Observable, abc, operators as ops
 from reactivex.disposable import Disposable
 
+import cuggino
 from cuggino import operators
 from cuggino.domain.spending import Budget
 from cuggino.errors import AgentFailed, QuotaExceeded
 from cuggino.events import AgentMessage
 from cuggino.folders import watch_file_count
 from cuggino.operators import (
+    Flow,
     Schedule,
     Scope,
     acquire_release,
+    ask,
     catch_tag,
+    emit,
     extract_markers,
     flow,
     forward,
@@ -109,7 +114,7 @@ SYNCHRONOUS: MappingProxyType[str, Operator] = MappingProxyType(
         "scoped": lambda source: scoped(lambda _: source),
         "until_terminal": lambda source: source.pipe(until_terminal(lambda _: False, linger=1)),
         "until_terminal, terminal": lambda source: source.pipe(
-            until_terminal(lambda _: True, linger=1)
+            until_terminal(lambda _: True, linger=5)
         ),
         "within_budget": lambda source: source.pipe(within_budget(Budget(cost_usd=1.0))),
     }
@@ -166,9 +171,7 @@ def test_a_subscribers_exception_reaches_on_error(name: str, ending: str) -> Non
             raise failure
 
         def on_error(
-            error: Exception,
-            errors: list[tuple[Exception, bool]] = errors,
-            source: Any = source,
+            error: Exception, errors: list[tuple[Exception, bool]] = errors, source: Any = source
         ) -> None:
             errors.append((error, all(end is not None for _, end in source.subscriptions)))
 
@@ -311,3 +314,186 @@ def test_operators_give_a_reason() -> None:
     for name in {name.partition(",")[0] for name in EVERY}:
         function = PLUMBING.get(name) or getattr(operators, name)
         assert re.search(r"\(RxPY('s)?\s", inspect.getdoc(function) or ""), name
+
+
+class Source:
+    """A managed stream whose observer is kept, to be called at the wrong time."""
+
+    def __init__(self) -> None:
+        self.log: list[Any] = []
+        self.observer: abc.ObserverBase[Any] | None = None
+
+    def subscribe(self, start: Callable[[Any], None] = lambda _: None) -> abc.DisposableBase:
+        def subscribe(
+            observer: abc.ObserverBase[Any], scheduler: abc.SchedulerBase | None
+        ) -> abc.DisposableBase:
+            self.observer = observer
+            start(observer)
+            return Disposable(lambda: self.log.append("released"))
+
+        return managed(subscribe).subscribe(
+            self.log.append,
+            lambda error: self.log.append(str(error)),
+            lambda: self.log.append("completed"),
+        )
+
+
+ENDINGS: dict[str, Callable[[Any], None]] = {
+    "completed": lambda observer: observer.on_completed(),
+    "oh": lambda observer: observer.on_error(LookupError("oh")),
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("is_within", [True, False])
+def test_nothing_follows_the_end(ending: str, is_within: bool) -> None:
+    """The end comes once, after the release, also if it came within `subscribe`."""
+    source = Source()
+    end = ENDINGS[ending]
+    source.subscribe(end if is_within else lambda _: None)
+    assert source.observer is not None
+    source.observer.on_next(1)
+    if not is_within:
+        end(source.observer)
+    source.observer.on_next(2)
+    for again in ENDINGS.values():
+        again(source.observer)
+    assert (["released", ending] if is_within else [1, "released", ending]) == source.log
+
+
+def test_nothing_follows_disposal() -> None:
+    """A source that has not noticed it yet emits to nobody."""
+    source = Source()
+    source.subscribe().dispose()
+    assert source.observer is not None
+    source.observer.on_next(1)
+    source.observer.on_completed()
+    assert ["released"] == source.log
+
+
+def test_a_subscription_that_raises() -> None:
+    """It is the error of the stream; after the end it is raised."""
+    source = Source()
+
+    def fail(_observer: object) -> None:
+        raise LookupError("no source")
+
+    source.subscribe(fail)
+    assert ["no source"] == source.log
+
+
+def test_disposal_while_a_resource_is_acquired() -> None:
+    """A resource acquired after the disposal is released at once."""
+    log: list[str] = []
+    held: list[abc.DisposableBase] = []
+    t = Marbles()
+
+    def acquire() -> int:
+        held[0].dispose()
+        return 1
+
+    late = acquire_release(acquire, lambda _: rx.just(1), lambda _: log.append("released"))
+    waiting: Observable[int] = rx.timer(1).pipe(mapcat(lambda _: [1]))
+
+    def story() -> Flow[None]:
+        yield from forward(waiting)
+        yield from forward(late)
+
+    held.append(flow(story).subscribe(lambda _: log.append("event"), scheduler=t.clock))
+    t.clock.advance_by(5)
+    assert ["event", "released"] == log
+
+
+def story() -> Flow[None]:
+    yield from emit(1)
+
+
+async def _collected(stream: Any) -> list[Any]:
+    return [event async for event in cuggino.aiterate(stream)]
+
+
+def _yielded(stage: Callable[[Any], Flow[Any]], stream: Any) -> None:
+    def outer() -> Flow[None]:
+        yield from stage(stream)
+
+    cuggino.run(flow(outer))
+
+
+DOORS: dict[str, Callable[[Any], object]] = {
+    "run": lambda stream: cuggino.run(stream, print),
+    "iterate": lambda stream: list(cuggino.iterate(stream)),
+    "aiterate": lambda stream: asyncio.run(_collected(stream)),
+    "on_loop": on_loop,
+    "forward": lambda stream: _yielded(forward, stream),
+    "ask": lambda stream: _yielded(ask, stream),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize(
+    ("value", "advice"),
+    [
+        (story, "not a generator function: write {door}(flow(story)) instead of {door}(story)"),
+        (story(), "write {door}(flow(story)), with the function itself, instead of story()"),
+        ("story", "{door}() needs an Observable, not str"),
+        (None, "{door}() needs an Observable, not NoneType"),
+    ],
+    ids=["function", "generator", "text", "nothing"],
+)
+def test_what_is_not_a_stream(door: str, value: Any, advice: str) -> None:
+    """The error names the function and what to write instead."""
+    with pytest.raises(TypeError) as raised:
+        DOORS[door](value)
+    assert advice.format(door=door) in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "advice"),
+    [
+        (story(), "write flow(story) instead of flow(story())"),
+        (rx.never(), "this is an Observable already"),
+        (None, "flow() needs a generator function, not NoneType"),
+    ],
+    ids=["generator", "stream", "nothing"],
+)
+def test_a_flow_of_something_else(value: Any, advice: str) -> None:
+    """The error comes where the flow is made."""
+    with pytest.raises(TypeError) as raised:
+        flow(value)
+    assert advice in str(raised.value)
+
+
+def test_a_function_without_a_yield() -> None:
+    """What it returns is known at subscription: the error is the stream's."""
+    with pytest.raises(TypeError, match="it returned NoneType"):
+        cuggino.run(flow(lambda: None))  # type: ignore[arg-type, return-value]
+
+
+@pytest.mark.parametrize(("step", "what"), [(rx.of(1), "a stream"), (1, "int"), (None, "NoneType")])
+def test_a_bare_yield(step: Any, what: str) -> None:
+    """The error is thrown where the `yield` stands."""
+    seen: list[str] = []
+
+    def bare() -> Flow[None]:
+        try:
+            yield step
+        except TypeError as error:
+            seen.append(str(error))
+            raise
+
+    with pytest.raises(TypeError, match="yield from forward"):
+        cuggino.run(flow(bare))
+    assert what in seen[0]
+
+
+def test_a_bare_yield_can_be_survived() -> None:
+    """A flow that catches the error goes on."""
+    t = Marbles(a="a", x="x")
+
+    def bare() -> Flow[None]:
+        try:
+            yield t.cold("a|")  # type: ignore[misc]
+        except TypeError:
+            yield from emit("x")
+
+    t.check(flow(bare), "(x|)")

@@ -1,40 +1,36 @@
-"""`extract_markers`: from an agent's messages to text and markers."""
+"""`extract_markers`: messages, whole, split and in deltas, to text and markers."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 import reactivex as rx
-from hypothesis import given, strategies as st
+from hypothesis import example, given, settings, strategies as st
+from reactivex import Subject
 
 from cuggino import events as ev
-from cuggino.operators import extract_markers, marker_tags
+from cuggino.operators import extract_markers
+from cuggino.operators.markers import join_split_messages
+from cuggino.operators.markers.reading import Piece, Reading
+from cuggino.operators.markers.tags import FreeTags, LineTags
+from cuggino.testing import Marbles
+from tests.operators.written import (
+    LINES,
+    MARKUP,
+    QUOTED_TEXTS,
+    TAGS,
+    cut,
+    delta,
+    flat,
+    message,
+    messages_and_markers,
+    shown,
+    split,
+    steps,
+)
 from tests.vectors import each, event_of, matches, not_followed, rows
-
-TAGS = marker_tags(ev.Note, ev.Done)
-
-
-def cut(*events: ev.Event, tags: Any = TAGS) -> list[ev.Event]:
-    seen: list[ev.Event] = []
-    rx.from_iterable(events).pipe(extract_markers(tags)).subscribe(seen.append)
-    return seen
-
-
-def shown(*events: ev.Event) -> list[str]:
-    """Markers as `Tag(content)`, texts as they are, other events as their tag."""
-    return [
-        f"{e.tag}({e.content})"
-        if isinstance(e, ev.LlmMarkerEvent)
-        else e.text
-        if isinstance(e, ev.AgentMessage)
-        else e.tag
-        for e in cut(*events)
-    ]
-
-
-def message(text: str, message_id: str | None = None) -> ev.AgentMessage:
-    return ev.AgentMessage(text=text, message_id=message_id)
 
 
 class CustomNote(ev.LlmMarkerEvent):
@@ -53,7 +49,9 @@ ROWS = rows("markers")
 def test_recorded_case(row: dict[str, Any]) -> None:
     """Every recorded case is followed, or listed with its reason and then really differs."""
     tags = {tag: (lambda content, cls=MARKERS[tag]: cls(content=content)) for tag in row["tags"]}
-    seen = cut(*map(event_of, row["input"]), tags=tags)
+    seen: list[ev.Event] = []
+    source = rx.from_iterable(map(event_of, row["input"]))
+    source.pipe(extract_markers(tags)).subscribe(seen.append)
     expected = row["expected"]
     for event in expected:
         if event["_tag"] == "CustomNote":  # the case's own class names its text `message`
@@ -65,7 +63,7 @@ def test_recorded_case(row: dict[str, Any]) -> None:
 def test_without_tags_nothing_is_one() -> None:
     """Without tags the text passes unchanged, angle brackets included."""
     whole = message("a <></> <DONE>b</DONE>")
-    assert [whole] == cut(whole, tags={})
+    assert whole == rx.just(whole).pipe(extract_markers({})).run()
 
 
 @pytest.mark.parametrize(
@@ -101,7 +99,7 @@ def test_without_tags_nothing_is_one() -> None:
 )
 def test_tags_in_markdown_code_are_text(text: str, expected: list[str]) -> None:
     """An agent that quotes a tag in a fence or a code span does not end a run."""
-    assert expected == shown(message(text))
+    assert expected == shown(cut(message(text, None)))
 
 
 @pytest.mark.parametrize(
@@ -121,18 +119,18 @@ def test_tags_in_markdown_code_are_text(text: str, expected: list[str]) -> None:
 )
 def test_nesting_and_pairing(text: str, expected: list[str]) -> None:
     """The outermost pair wins, the nearest opening tag counts, unpaired tags are text."""
-    assert expected == shown(message(text))
+    assert expected == shown(cut(message(text, None)))
 
 
 def test_parts_of_one_message_are_joined() -> None:
     """A marker may be split anywhere over parts with the same message id."""
     text = "Look: <NOTE>a `</NOTE>` b</NOTE> and <DONE>c</DONE>."
-    whole = shown(message(text, "m"))
+    whole = shown(cut(message(text)))
     assert whole == ["Look:", "Note(a `</NOTE>` b)", "and", "Done(c)", "."]
     for at in range(1, len(text)):
         if text[at - 1] == "`" or "`" in text[at : at + 1]:
             continue  # a code span is read within its part
-        parts = shown(message(text[:at], "m"), ev.PingEvent(timestamp=0), message(text[at:], "m"))
+        parts = shown(cut(message(text[:at]), ev.PingEvent(timestamp=0), message(text[at:])))
         markers = [item for item in parts if item.endswith(")")]
         if not text[:at].count("`") % 2:
             assert markers == ["Note(a `</NOTE>` b)", "Done(c)"]
@@ -140,18 +138,19 @@ def test_parts_of_one_message_are_joined() -> None:
 
 def test_a_marker_never_spans_two_messages() -> None:
     """An unfinished marker at the end of a message is text, also across messages without ids."""
-    assert shown(message("<DONE>a", "1"), message("b</DONE>", "2")) == ["<DONE>a", "b</DONE>"]
-    assert shown(message("<DONE>a"), message("b</DONE>")) == ["<DONE>a", "b</DONE>"]
+    for first, second in (("1", "2"), (None, None)):
+        seen = shown(cut(message("<DONE>a", first), message("b</DONE>", second)))
+        assert ["<DONE>a", "b</DONE>"] == seen
 
 
 def test_an_unfinished_marker_is_shown_before_what_follows_the_message() -> None:
     """Held text is released by the next event of another kind, by the end and by an error."""
     call = ev.ToolCall(name="Bash")
-    assert shown(message("<DONE>a", "1"), call) == ["<DONE>a", "ToolCall"]
-    assert shown(message("<DONE>a", "1")) == ["<DONE>a"]
+    assert shown(cut(message("<DONE>a"), call)) == ["<DONE>a", "ToolCall"]
+    assert shown(cut(message("<DONE>a"))) == ["<DONE>a"]
     seen: list[ev.Event] = []
     errors: list[Exception] = []
-    rx.concat(rx.of(message("<DONE>a", "1")), rx.throw(RuntimeError())).pipe(
+    rx.concat(rx.of(message("<DONE>a")), rx.throw(RuntimeError())).pipe(
         extract_markers(TAGS)
     ).subscribe(seen.append, errors.append)
     assert [event.text for event in seen if isinstance(event, ev.AgentMessage)] == ["<DONE>a"]
@@ -160,22 +159,14 @@ def test_an_unfinished_marker_is_shown_before_what_follows_the_message() -> None
 
 def test_signs_of_life_and_thoughts_do_not_end_a_message() -> None:
     """Pings and thoughts between two parts pass, and the parts are still joined."""
-    events = shown(
-        message("<DONE>a", "1"),
-        ev.PingEvent(timestamp=1),
-        ev.Thinking(text="hm"),
-        message("</DONE>", "1"),
-    )
+    ping, thought = ev.PingEvent(timestamp=1), ev.Thinking(text="hm")
+    events = shown(cut(message("<DONE>a"), ping, thought, message("</DONE>")))
     assert events == ["PingEvent", "Thinking", "Done(a)"]
 
 
 def test_a_complete_marker_is_emitted_at_once() -> None:
     """A marker is not held back until its message ends."""
-    seen: list[ev.Event] = []
-    source = rx.subject.Subject[ev.Event]()
-    source.pipe(extract_markers(TAGS)).subscribe(seen.append)
-    source.on_next(message("so <DONE>x</DONE>", "1"))
-    assert [getattr(e, "text", None) or getattr(e, "content", "") for e in seen] == ["so", "x"]
+    assert ["so", "Done(x)"] == shown(steps([message("so <DONE>x</DONE>")])[0])
 
 
 def test_a_sub_agents_text_holds_no_marker() -> None:
@@ -211,7 +202,7 @@ def test_other_events_pass_unchanged() -> None:
 @given(st.text(alphabet="<>/`~\n aDONE_T", max_size=200))
 def test_no_text_is_lost_or_invented(text: str) -> None:
     """Without markers all visible characters of a message come out, in order."""
-    pieces = cut(message(text))
+    pieces = cut(message(text, None))
     if not any(isinstance(piece, ev.LlmMarkerEvent) for piece in pieces):
         assert [text.strip()] == [p.text for p in pieces if isinstance(p, ev.AgentMessage)] or (
             not text.strip() and not pieces
@@ -221,7 +212,300 @@ def test_no_text_is_lost_or_invented(text: str) -> None:
 def test_ten_mebibytes_in_one_message() -> None:
     """The marker at the end of a 10 MiB message is found, and the text before it is whole."""
     text = "x" * (10 * 1024 * 1024)
-    first, second = cut(message(text + "<DONE>end</DONE>"))
+    first, second = cut(message(text + "<DONE>end</DONE>", None))
     assert isinstance(first, ev.AgentMessage)
     assert len(text) == len(first.text)
     assert ev.Done(content="end") == second
+
+
+MANY = settings().max_examples
+"""As many examples as the profile asks for; quick ones can be had by the hundred."""
+PING = ev.PingEvent(timestamp=0)
+RETRY = ev.SystemMessage(text="Retrying")
+
+WORDS = st.sampled_from(
+    ["<NOTE>", "</NOTE>", "<NOTE>n</NOTE>", "<DO", "NE>", "<", "</", "<X>", "````", "\n<"]
+)
+ANY_TEXTS = st.lists(WORDS | MARKUP, max_size=24).map("".join) | st.text(max_size=40)
+WHERE = st.sampled_from([{}, {"at_line_start": LINES}])
+"""Tags that count anywhere outside code, or only where they open a line."""
+
+
+def other(events: Sequence[ev.Event]) -> list[ev.Event]:
+    return [
+        e
+        for e in events
+        if not isinstance(e, ev.AgentMessage | ev.LlmMarkerEvent | ev.MessageDelta)
+    ]
+
+
+PARTS = st.lists(
+    st.tuples(st.sampled_from("aaab"), ANY_TEXTS, st.lists(st.integers(0, 99), max_size=30)),
+    max_size=3,
+)
+"""Message id, text, and where it is split."""
+
+
+@settings(max_examples=3 * MANY)
+@given(PARTS, st.sampled_from([None, PING, ev.ToolCall(name="Bash")]), WHERE)
+@example([("a", "x `y <NOTE>n</NOTE> `\n\n<DONE>d</DONE>", list(range(99)))], None, {})
+@example([("a", "<NOTE>a <DONE>b</DONE> </NOTE> <DONE>", [3, 9]), ("a", "c</DONE>", [2])], None, {})
+def test_deltas_change_nothing_but_the_time(
+    parts: list[tuple[str, str, list[int]]], between: ev.Event | None, where: dict[str, Any]
+) -> None:
+    """However it is split, texts and markers are those without deltas, in order, never later."""
+    source: list[ev.Event] = []
+    for message_id, text, places in parts:
+        for piece in split(text, places):
+            source += [delta(piece, message_id), *([PING] if piece == "a" else [])]
+        source += [message(text, message_id), *([between] if between else [])]
+    whole = [event for event in source if not isinstance(event, ev.MessageDelta)]
+    seen, expected = steps(source, **where), steps(whole, **where)
+    assert messages_and_markers(flat(expected)) == messages_and_markers(flat(seen))
+    assert other(flat(expected)) == other(flat(seen))
+    later = iter(expected)
+    with_deltas = without = 0
+    for event, step in zip([*source, None], seen, strict=True):
+        with_deltas += len(messages_and_markers(step))
+        if not isinstance(event, ev.MessageDelta):
+            without += len(messages_and_markers(next(later)))
+        assert with_deltas >= without
+
+
+@settings(max_examples=3 * MANY)
+@given(ANY_TEXTS, st.lists(st.integers(0, 99), max_size=30), WHERE)
+@example("```<NOTE>", [], {})
+@example("a\n```\n<NO", [3], {})
+def test_the_deltas_that_come_out_are_the_pieces(
+    text: str, places: list[int], where: dict[str, Any]
+) -> None:
+    """Joined, the deltas before a piece of text are the piece, or there are none."""
+    open_text = ""
+    for event in cut(*map(delta, split(text, places)), message(text), **where):
+        match event:
+            case ev.MessageDelta():
+                assert event.text
+                open_text += event.text
+            case ev.AgentMessage():
+                # A fence that is open at the end is a piece of its own: another part may go on.
+                assert open_text in (event.text, "") or open_text.startswith(event.text)
+                open_text = open_text[len(event.text) :].lstrip()
+            case _:
+                assert open_text == ""
+    assert open_text == ""
+
+
+def test_a_marker_comes_with_its_closing_tag() -> None:
+    """The marker and the text before it come with the delta that closes it, and only then."""
+    text = "Look. <NOTE>n</NOTE> On."
+    seen = steps([*map(delta, text), message(text)])
+    closing = text.index("</NOTE>") + len("</NOTE>") - 1
+    assert ["Look.", "Note(n)"] == shown(seen[closing])
+    assert ["On."] == shown(seen[-2])
+    assert ["Look.", "Note(n)", "On."] == shown(messages_and_markers(flat(seen)))
+    assert "Look." == "".join(
+        e.text for e in flat(seen[:closing]) if isinstance(e, ev.MessageDelta)
+    )
+
+
+def test_parts_in_deltas_are_joined() -> None:
+    """A marker that begins in one part is emitted when deltas of the next part close it."""
+    seen = steps(
+        [delta("<NOTE>a"), message("<NOTE>a"), delta("b</NOTE> c"), message("b</NOTE> c", "m")]
+    )
+    assert [[], [], ["Note(ab)", "+c"], ["c"], []] == [shown(step) for step in seen]
+
+
+def test_what_is_unfinished_at_the_end_of_a_message_is_text() -> None:
+    """A tag that nothing closes comes as text, when the message is over or the session is."""
+    begun = [delta("a <NOTE>b"), message("a <NOTE>b")]
+    assert ["+a", "a", "<NOTE>b", "ToolCall"] == shown(cut(*begun, ev.ToolCall(name="Bash")))
+    assert ["+a", "a", "<NOTE>b"] == shown(cut(*begun))
+    ended = ev.SessionEnded(outcome="completed")
+    unfinished = delta("</NOT", "m")
+    assert ["+a", "a", "<NOTE>b", "SessionEnded"] == shown(cut(*begun, unfinished, ended))
+
+
+def test_a_message_that_is_taken_back() -> None:
+    """Emitted pieces stay, unfinished ones are dropped, and a repetition adds only new ones."""
+    again = "Hm. <NOTE>n</NOTE> <NOTE>n</NOTE> <DONE>d</DONE>"
+    seen = cut(
+        delta("<NOTE>n</NOTE> So <DONE>d</"),
+        RETRY,
+        delta("Well. <NOTE>", "m2"),
+        RETRY,
+        *(delta(again, "m3"), message(again, "m3")),
+        *(delta("<NOTE>n</NOTE>", "m4"), message("<NOTE>n</NOTE>", "m4")),
+    )
+    told = [item for item in shown(seen) if not item.startswith("+")]
+    assert [
+        "Note(n)",
+        "SystemMessage",
+        "SystemMessage",
+        "Hm.",
+        "Note(n)",
+        "Done(d)",
+        "Note(n)",
+    ] == (told)
+
+
+def test_what_was_taken_back_can_be_said_later() -> None:
+    """Once a message is complete, a marker of a discarded one may be repeated."""
+    note = "<NOTE>n</NOTE>"
+    seen = cut(
+        delta(note),
+        *(delta("Well.", "m2"), message("Well.", "m2")),
+        *(delta(note, "m3"), message(note, "m3")),
+    )
+    assert ["Note(n)", "+Well.", "Well.", "Note(n)"] == shown(seen)
+
+
+def test_a_message_that_is_said_anew_without_deltas() -> None:
+    """A retry that does not stream emits only new text, and no marker twice."""
+    seen = cut(
+        delta("<NOTE>n</NOTE> and <NO"), RETRY, message("<NOTE>n</NOTE><NOTE>o</NOTE>", "m2")
+    )
+    assert ["Note(n)", "+and", "SystemMessage", "Note(o)"] == shown(seen)
+
+
+def test_markers_that_wait_for_the_end() -> None:
+    """Markers of `at_end` and everything after them come with the complete part, or never."""
+    text = "a <NOTE>1</NOTE> b <DONE>d</DONE> c <NOTE>2</NOTE>"
+    source = [*map(delta, text), message(text)]
+    seen = steps(source, at_end=lambda marker: isinstance(marker, ev.Done))
+    early = [item for item in shown(flat(seen[:-2])) if not item.startswith("+")]
+    assert ["a", "Note(1)"] == early
+    assert ["b", "Done(d)", "c", "Note(2)"] == shown(messages_and_markers(seen[-2]))
+    taken_back = cut(*source[:-1], at_end=lambda marker: isinstance(marker, ev.Done))
+    assert ["a", "Note(1)"] == shown(messages_and_markers(taken_back))
+
+
+@given(ANY_TEXTS, ANY_TEXTS)
+def test_a_part_that_is_not_its_deltas(written: str, text: str) -> None:
+    """The complete part counts: each marker in it is emitted once, even if its deltas differed."""
+    early = messages_and_markers(cut(delta(written)))
+    seen = messages_and_markers(cut(delta(written), message(text)))
+    assert early == seen[: len(early)]
+    markers = [
+        e for e in messages_and_markers(cut(message(text))) if isinstance(e, ev.LlmMarkerEvent)
+    ]
+    left = [e for e in seen if isinstance(e, ev.LlmMarkerEvent)]
+    for marker in markers:
+        assert marker in left
+        left.remove(marker)
+    assert all(marker in early for marker in left)
+
+
+def test_a_sub_agent_at_the_same_time() -> None:
+    """Events of a sub-agent pass unchanged and do not split the main agent's message."""
+    inner = delta("<NOTE>x</NOTE>", "s", parent_tool_use_id="t")
+    whole = message("<NOTE>x</NOTE>", "s", parent_tool_use_id="t")
+    call = ev.ToolCall(name="Bash")
+    seen = cut(delta("<NOTE>a"), inner, call, whole, delta("b</NOTE>"), message("<NOTE>ab</NOTE>"))
+    assert [inner, call, whole, ev.Note(content="ab")] == seen
+
+
+def test_nothing_is_held_after_disposal() -> None:
+    """Disposal in the midst of a message lets go of the source, and nothing more is emitted."""
+    source: Subject[ev.Event] = Subject()
+    seen: list[ev.Event] = []
+    subscription = source.pipe(extract_markers(TAGS)).subscribe(seen.append)
+    source.on_next(delta("<NOTE>a"))
+    subscription.dispose()
+    assert ([], []) == (source.observers, seen)
+
+
+def test_an_error_in_the_midst_of_a_message() -> None:
+    """A part that is not complete is not text; the error passes on."""
+    errors: list[Exception] = []
+    seen: list[ev.Event] = []
+    failing = rx.concat(rx.of(delta("<NOTE>n</NOTE> <NOTE>a")), rx.throw(RuntimeError()))
+    failing.pipe(extract_markers(TAGS)).subscribe(seen.append, errors.append)
+    assert (["Note(n)"], 1) == (shown(seen), len(errors))
+
+
+@pytest.mark.parametrize(
+    ("begun", "whole", "expected"),
+    [
+        ("a ` </NOTE> b", "a ` </NOTE> b", ["+a `", "+ </NOTE> b", "a ` </NOTE> b"]),
+        ("a ` </NOTE> b", "a ` </NOTE> c", ["+a `", "a ` </NOTE> c"]),
+        ("a ` </NOTE> b", "zz a ` </NOTE> b", ["+a `", "zz a ` </NOTE> b"]),
+        ("a </NOT", "a </NOT", ["+a", "a", "</NOT"]),
+        ("</NOTE", "<DONE> x", ["<DONE> x"]),
+    ],
+)
+def test_what_was_held_back_of_a_text(begun: str, whole: str, expected: list[str]) -> None:
+    """Text held back as a possible tag precedes the whole text that starts with it, or waits on."""
+    assert expected == shown(cut(delta(begun), message(whole)))
+
+
+FRESH = Reading(FreeTags(frozenset({"NOTE"})), LineTags(frozenset({"DONE"})))
+PART_TEXTS = st.lists(
+    st.sampled_from(["<NOTE>", "</NOTE>", "<NOTE>n</NOTE>"]) | QUOTED_TEXTS, max_size=6
+).map("".join)
+
+
+def read(reading: Reading, *pieces: str) -> tuple[list[Piece], Reading]:
+    """Return all the pieces of a part that comes in pieces."""
+    found: list[Piece] = []
+    for piece in pieces:
+        reading, markers = reading.feed(piece)
+        for marker in markers:
+            found += marker.pieces()
+    rest, reading = reading.finish(is_last=False)
+    return found + rest, reading
+
+
+@given(
+    st.lists(PART_TEXTS, min_size=1, max_size=3),
+    PART_TEXTS,
+    st.lists(st.integers(0, 99), max_size=20),
+)
+@example(["> ```\n<DONE>x</DONE>\n\nb", "<NOTE>n</NOTE>"], "", [23])
+@example(["<NOTE>", ""], "", [])
+@example(["<DONE>\n> ~~~\nx</DONE>\n\nb"], "", [21])
+def test_a_part_in_pieces_is_the_whole_part(
+    parts: list[str], other: str, places: list[int]
+) -> None:
+    """A part has the same pieces whole, cut anywhere, or read again after something else."""
+    whole = cut = single = FRESH
+    for part in parts:
+        whole.feed(other)  # a value: what is read from here changes nothing
+        expected, whole = whole.read_part(part, is_last=False)
+        seen, cut = read(cut, *split(part, places))
+        assert expected == seen
+        seen, single = read(single, *part)
+        assert expected == seen
+    assert whole.end_message() == cut.end_message() == single.end_message()
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("-o-t-c-|", "-----W-|"),  # the lines of a marker
+        ("-o-p-t-c-|", "---p---W-|"),  # a ping is no event of the message
+        ("-s-|", "-s-|"),  # a whole marker
+        ("-t-c-|", "-t-c-|"),  # nothing is open
+        ("-o-t-x-c-|", "-----(otx)-c-|"),  # another event comes before the closing tag
+        ("-o-t-|", "-----(ot|)"),  # the end comes before it
+        ("-o-t-#", "-----(ot#)"),
+        ("-o-n-c-|", "---(on)-c-|"),  # a message with an id is a message of its own
+        ("-o-u-c-|", "---(ou)-c-|"),  # so is one of a sub-agent
+        ("-m-t-c-|", "-m-t-c-|"),  # a tag that does not begin a line
+    ],
+)
+def test_joined(source: str, expected: str) -> None:
+    """Messages are joined up to the closing tag; else they pass as they were, in order."""
+    t = Marbles(
+        o=ev.AgentMessage(text="so:\n<DONE>"),
+        t=ev.AgentMessage(text="Add it"),
+        c=ev.AgentMessage(text="</DONE> bye"),
+        W=ev.AgentMessage(text="so:\n<DONE>\nAdd it\n</DONE> bye"),
+        s=ev.AgentMessage(text="<DONE>Add it</DONE>"),
+        m=ev.AgentMessage(text="I end with <DONE>"),
+        n=ev.AgentMessage(text="Add it", message_id="1"),
+        u=ev.AgentMessage(text="Add it", parent_tool_use_id="1"),
+        p=ev.PingEvent(timestamp=0),
+        x=ev.ToolCall(name="Bash"),
+    )
+    t.check(t.cold(source).pipe(join_split_messages(["DONE"])), expected)

@@ -1,7 +1,4 @@
-"""`extract_markers`, of tags that count only where they open a line of Markdown text.
-
-What Markdown is, markdown-it-py decides.
-"""
+"""`extract_markers`: tags that count only at the start of a line, or early, or not in quotes."""
 
 from __future__ import annotations
 
@@ -13,9 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from cuggino.events import Event, ToolCall
+from cuggino.events import Done, Event, SystemMessage, ToolCall
 from cuggino.operators.markers import LineTags
 from cuggino.operators.markers.quoting import Quotes, Tag
+from tests.growth import is_linear
 from tests.operators.written import (
     LINES,
     MARKDOWN_TEXTS,
@@ -130,32 +128,17 @@ def test_what_is_before_in_paragraphs_of_its_own(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "<DONE>x</DONE>",
-        "   <DONE>x</DONE>",
-        "All done.\n<DONE>x</DONE>",
-        "All done.\r\n<DONE>x</DONE>\r\n",
-        "- a\n- b\n<DONE>x</DONE>",
-        "1. a\n2. b\n\n<DONE>x</DONE>",
-        "- a\n  <DONE>x</DONE>",
-        "# Title\n<DONE>x</DONE>",
-        "<DONE>x</DONE>\n---",
-        "Title\n===\n<DONE>x</DONE>",
-        "***\n<DONE>x</DONE>",
-        "| a | b |\n|---|---|\n| 1 | 2 |\n<DONE>x</DONE>",
-        "```\ncode\n```\n<DONE>x</DONE>",
-        "    code\n<DONE>x</DONE>",
-        "> quote\n\n<DONE>x</DONE>",
-        "> ```\n> open\n\n<DONE>x</DONE>",
-        "- ```\n  open\n\n<DONE>x</DONE>",
-        "<!-- no -->\n<DONE>x</DONE>",
-        "<div>\na\n</div>\n\n<DONE>x</DONE>",
-        "a lone ` tick\n\n<DONE>x</DONE>\n\nanother `",
-        "<DONE>\nx\n</DONE>",
-        "<DONE>x\n> quoted\n</DONE>",
-        "<DONE>\n- x\n  ```\n  </DONE>\n  ```\n- y</DONE>",
-        "<DONE>x <DONE> y</DONE>",
-        "<DONE>x\n\n# y</DONE>",
-        "<DONE>x\n<div>\n</DONE>",
+        *("<DONE>x</DONE>", "   <DONE>x</DONE>", "All done.\n<DONE>x</DONE>"),
+        *("All done.\r\n<DONE>x</DONE>\r\n", "- a\n- b\n<DONE>x</DONE>"),
+        *("1. a\n2. b\n\n<DONE>x</DONE>", "- a\n  <DONE>x</DONE>", "# Title\n<DONE>x</DONE>"),
+        *("<DONE>x</DONE>\n---", "Title\n===\n<DONE>x</DONE>", "***\n<DONE>x</DONE>"),
+        *("| a | b |\n|---|---|\n| 1 | 2 |\n<DONE>x</DONE>", "```\ncode\n```\n<DONE>x</DONE>"),
+        *("    code\n<DONE>x</DONE>", "> quote\n\n<DONE>x</DONE>"),
+        *("> ```\n> open\n\n<DONE>x</DONE>", "- ```\n  open\n\n<DONE>x</DONE>"),
+        *("<!-- no -->\n<DONE>x</DONE>", "<div>\na\n</div>\n\n<DONE>x</DONE>"),
+        *("a lone ` tick\n\n<DONE>x</DONE>\n\nanother `", "<DONE>\nx\n</DONE>"),
+        *("<DONE>x\n> quoted\n</DONE>", "<DONE>\n- x\n  ```\n  </DONE>\n  ```\n- y</DONE>"),
+        *("<DONE>x <DONE> y</DONE>", "<DONE>x\n\n# y</DONE>", "<DONE>x\n<div>\n</DONE>"),
         "<DONE>`</DONE>` x\n</DONE>",
     ],
 )
@@ -168,41 +151,20 @@ def test_what_counts(text: str) -> None:
 @each(
     "text",
     [
-        "so: <DONE>x</DONE>",
-        "I will not respond with <DONE>x</DONE> yet.",
-        "    <DONE>x</DONE>",
-        "\t<DONE>x</DONE>",
-        "Answer:\n\n    <DONE>x</DONE>",
-        "```\n<DONE>x</DONE>\n```",
-        "~~~~\n<DONE>x</DONE>\n~~~\n<DONE>y</DONE>",
-        "```\n<DONE>x</DONE>",
-        "- a\n  ```\n  <DONE>x</DONE>\n  ```",
-        "`<DONE>x</DONE>`",
-        "a `span\n<DONE>x</DONE>\n` b",
-        "> <DONE>x</DONE>",
-        "> a\n<DONE>x</DONE>",
-        "- > a\n  <DONE>x</DONE>",
-        "- <DONE>x</DONE>",
-        "1. <DONE>x</DONE>",
-        "# <DONE>x</DONE>",
-        "| <DONE>x</DONE> |",
-        '{"result": "<DONE>x</DONE>"}',
-        '"<DONE>x</DONE>"',
-        "**<DONE>x</DONE>**",
-        "\\<DONE>x</DONE>",
-        '<p title="<DONE>x</DONE>">',
-        '<p\ntitle="\n<DONE>x</DONE>\n">',
-        '<a\ntitle="\n<DONE>x</DONE>\n">a</a>',
-        "<!-- <DONE>x</DONE> -->",
-        "<!--\n<DONE>x</DONE>\n-->",
-        "<!--\n\n<DONE>x</DONE>",
-        "a <!-- b\n<DONE>x</DONE>\n--> c",
-        "<pre>\n\n<DONE>x</DONE>\n</pre>",
-        "<div>\n<DONE>x</DONE>\n</div>",
-        "<code>\n<DONE>x</DONE>\n</code>",
+        *("so: <DONE>x</DONE>", "I will not respond with <DONE>x</DONE> yet."),
+        *("    <DONE>x</DONE>", "\t<DONE>x</DONE>", "Answer:\n\n    <DONE>x</DONE>"),
+        *("```\n<DONE>x</DONE>\n```", "~~~~\n<DONE>x</DONE>\n~~~\n<DONE>y</DONE>"),
+        *("```\n<DONE>x</DONE>", "- a\n  ```\n  <DONE>x</DONE>\n  ```", "`<DONE>x</DONE>`"),
+        *("a `span\n<DONE>x</DONE>\n` b", "> <DONE>x</DONE>", "> a\n<DONE>x</DONE>"),
+        *("- > a\n  <DONE>x</DONE>", "- <DONE>x</DONE>", "1. <DONE>x</DONE>", "# <DONE>x</DONE>"),
+        *("| <DONE>x</DONE> |", '{"result": "<DONE>x</DONE>"}', '"<DONE>x</DONE>"'),
+        *("**<DONE>x</DONE>**", "\\<DONE>x</DONE>", '<p title="<DONE>x</DONE>">'),
+        *('<p\ntitle="\n<DONE>x</DONE>\n">', '<a\ntitle="\n<DONE>x</DONE>\n">a</a>'),
+        *("<!-- <DONE>x</DONE> -->", "<!--\n<DONE>x</DONE>\n-->", "<!--\n\n<DONE>x</DONE>"),
+        *("a <!-- b\n<DONE>x</DONE>\n--> c", "<pre>\n\n<DONE>x</DONE>\n</pre>"),
+        *("<div>\n<DONE>x</DONE>\n</div>", "<code>\n<DONE>x</DONE>\n</code>"),
         "<DONE> is how it ends:\n\n    <DONE>x</DONE>",
-        "<DONE> is how it ends:\n\n> <DONE>x</DONE>",
-        "<DONE> is how it ends: `</DONE>`",
+        *("<DONE> is how it ends:\n\n> <DONE>x</DONE>", "<DONE> is how it ends: `</DONE>`"),
     ],
 )
 def test_what_is_text(text: str) -> None:
@@ -240,9 +202,9 @@ def test_other_tags_are_text(name: str) -> None:
 def test_tags_that_may_be_anywhere() -> None:
     """Other tags are found as before, in the midst of a line too."""
     text = "a <NOTE>n</NOTE> b <DONE>d</DONE>\n> <NOTE>o</NOTE>\n\n<DONE>e</DONE> <NOTE>p</NOTE>"
-    assert [
-        *("a", "Note(n)", "b <DONE>d</DONE>\n>", "Note(o)", "Done(e)", "Note(p)"),
-    ] == shown(cut(message(text), at_line_start=LINES))
+    assert [*("a", "Note(n)", "b <DONE>d</DONE>\n>", "Note(o)", "Done(e)", "Note(p)")] == shown(
+        cut(message(text), at_line_start=LINES)
+    )
 
 
 def test_a_tag_in_the_content_of_another() -> None:
@@ -356,3 +318,249 @@ def test_what_a_line_end_makes_text_is_shown() -> None:
     """The beginning of a tag is no longer held back once its line has ended."""
     seen = steps([delta("a\n<DO"), delta("\n")], at_line_start=LINES)
     assert [["+a"], ["+\n<DO"], []] == [shown(step) for step in seen]
+
+
+DONE = "<DONE>x</DONE>"
+
+
+def markers(text: str) -> list[str]:
+    """Return the terminal markers of a message, which deltas and parts do not change."""
+    whole = shown(cut(message(text), at_line_start=LINES))
+    written = shown(cut(*map(delta, text), message(text), at_line_start=LINES))
+    found = [piece for piece in whole if piece.startswith("Done(")]
+    assert found == [piece for piece in written if piece.startswith("Done(")]
+    return found
+
+
+@each(
+    "text",
+    [
+        f"<thinking>\n{DONE}\n</thinking>",
+        f"<thinking>\n\n{DONE}\n\n</thinking>\nNo.",
+        f"<thinking>I could say\n{DONE}\nbut</thinking>",
+        f"<thinking>\n{DONE}",
+        f"Hm <thinking>\n{DONE}",
+        f"<THINKING>\n{DONE}\n</THINKING>",
+        f"<thinking>\n{DONE}\n</thinking>",
+        f"<example>\n{DONE}\n</example>",
+        f"For <example>\n{DONE}\n</example> only.",
+        f"<outer>\n<inner>\n</inner>\n{DONE}\n</outer>",
+        f"<outer>\n<inner>\n\n{DONE}\n</inner>\n</outer>",
+        f'<tool_result name="x">\n{DONE}\n</tool_result>',
+        f"<details>\n<summary>Draft</summary>\n\n{DONE}\n\n</details>",
+        f"<details>\n\n{DONE}",
+        f"<blockquote>\n\n{DONE}\n\n</blockquote>",
+        f"<p>\n\n{DONE}\n\n</p>",
+        f"<App>\n  <Button/>\n{DONE}\n</App>",
+        f"const x = <App>\n{DONE}\n</App>;",
+        f"<App\n  a={{1}}\n>\n\n{DONE}\n</App>",
+        f"<>\n{DONE}\n</>",
+        f"return (\n{DONE}\n);",
+        f"const f = () => (\n  <b>a</b>\n{DONE}\n)",
+        f"print(\n{DONE}\n)",
+        f"verdict = [\n{DONE}\n]",
+        f"msg: |\n{DONE}\nnot yet",
+        f"msg: |\n  {DONE}\n",
+        f"- msg: >-\n    a\n\n  {DONE}\n",
+        f"Example::\n\n  {DONE}\n\nnot yet",
+        f".. code-block:: text\n\n  {DONE}\n",
+        f"\\begin{{verbatim}}\n{DONE}\n\\end{{verbatim}}",
+        f"\\begin{{lstlisting}}\n\n{DONE}\n",
+        f'x = """\n{DONE}\n"""',
+        f'"""\n\n{DONE}\n"""',
+        f"x = '''a\n{DONE}\n'''",
+        f'x = """\n{DONE}',
+        f"cat <<EOF\n{DONE}\nEOF",
+        f"cat <<'end' > x\n\n{DONE}\nend",
+        f"cat <<-EOF\n{DONE}",
+        f"$x = <<<EOT\n{DONE}\nEOT;",
+        f's = "a\n{DONE}\nb"',
+        f"echo 'a\n\n{DONE}\n'",
+        f'print("\n{DONE}\n")',
+        f"const s = `a\n\n{DONE}\n`;",
+        f'auto s = R"(\n{DONE}\n)";',
+        f'let s = r#"\n{DONE}\n"#;',
+        f"s = [==[\n{DONE}\n]==]",
+        f"/*\n{DONE}\n*/",
+        f"#+BEGIN_EXAMPLE\n{DONE}\n#+END_EXAMPLE",
+        f"{{code}}\n{DONE}\n{{code}}",
+        f"[code]\n{DONE}\n[/code]",
+        f"<DONE> is how it ends.\n<thinking>\n{DONE}\n</thinking>",
+    ],
+)
+def test_a_quoted_marker_is_void(text: str) -> None:
+    """It is text, and a marker after the end of the quotation counts."""
+    assert [] == markers(text)
+
+
+@each(
+    "text",
+    [
+        *("<thinking>\n<DONE>a</DONE>\n</thinking>", "<a-b>\n\n<DONE>a</DONE>\n\n</a-b>\n\n"),
+        *("<x>\n<x>\n</x>\n<DONE>a</DONE>\n</x>", "```\n<thinking>\n```", "`<thinking>`"),
+        *("<!-- <thinking> -->", "> <thinking>", "    <thinking>", "List<String> and Vec<u8>"),
+        *("the <button> and the <b>bold</b> one", "greet <name> <file>", "- <file>: the file"),
+        *("<br>", "<img src='x'>", "<Button/>", "<p>\nAll is well.\n"),
+        *("<https://example.org> <a@example.org>", "a < b and c > d", 'He said "done."'),
+        *("It's the users' \"fine\"", '5" wide', '`"""` is a docstring', "a docstring (''') ends"),
+        *("Summary:", "std::vector::", "if x {\n  y();\n}", "f(\n  1,\n)", "x << 3 and 1<<BITS"),
+        *("a | b\n--|--\n1 | 2", '"""Doc."""', 'def f():\n    """Doc.\n\n    more\n    """'),
+        *("<DONE>Adds <thinking> and `(`\nreturn (\n</DONE>", "[[a page]]", "<NOTE>n</NOTE>"),
+        "<NOTE>",
+    ],
+)
+def test_what_quotes_nothing(text: str) -> None:
+    """A marker after it counts: outside of tags, in closed code, in the midst of a line."""
+    assert "Done(end)" == markers(f"{text}\n\n<DONE>end</DONE>")[-1]
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        (("<thinking>\na", f"\n{DONE}\n</thinking>"), []),
+        (("<thinking", f">\n{DONE}\n</thinking>"), []),
+        (("<thinking>\na\n", "b</thinking>\n", DONE), ["Done(x)"]),
+        (("x <y>\n<DONE>a</DONE>\n", f"{DONE}\n</y>"), ["Done(a)", "Done(x)"]),
+        (('x = """\n', f'{DONE}\n"""\n', "<DONE>y</DONE>"), ["Done(y)"]),
+        (("<thinking>\n<DONE>", "x</DONE>\n</thinking>\n", "<DONE>y</DONE>"), ["Done(y)"]),
+    ],
+)
+def test_quotes_in_parts_of_one_message(parts: tuple[str, ...], expected: list[str]) -> None:
+    """What is open at the end of a part quotes the next one."""
+    seen = shown(cut(*map(message, parts), at_line_start=LINES))
+    assert expected == [piece for piece in seen if piece.startswith("Done(")]
+
+
+@each(
+    "quote",
+    ["<a>\n", "x <a> ", '"', "'''", "x = '", "<<A\n", "f(\n", "{code}", "a: |\n", "\\begin{a}"],
+)
+def test_the_work_is_linear(quote: str) -> None:
+    """No quotation that never ends makes the search start over."""
+
+    def work(count: int) -> None:
+        assert shown(cut(message(f"{quote * count}\n{DONE}"), at_line_start=LINES))
+
+    assert is_linear(work, small=1000, large=8_000)
+
+
+RETRY = SystemMessage(text="Retrying")
+
+
+@pytest.mark.parametrize(
+    ("begin", "decides", "expected"),
+    [
+        ("a ` b <NOTE>n</NOTE> ", "`", []),
+        ("a ` b <NOTE>n</NOTE>\n", "\n", ["Note(n)"]),
+        ("a `` ` <NOTE>n</NOTE>\n", "~~~ ", ["Note(n)"]),
+        ("```py <NOTE>n</NOTE>", "\n", []),
+        ("```py <NOTE>n</NOTE>", "`\n\n", ["Note(n)"]),
+        ("```\n<NOTE>n</NOTE>\n```", "\n<DONE>d</DONE>", ["Done(d)"]),
+        ("```\n<NOTE>n</NOTE>\n```", "x\n<DONE>d</DONE>", []),
+        ("~~~~ x\n<NOTE>n</NOTE>\n~~~", "~ \r\n<DONE>d</DONE>", ["Done(d)"]),
+        ("<DONE>d <NOTE>n</NOTE> ", "</DONE>", ["Done(d <NOTE>n</NOTE>)"]),
+        ("<DONE>d <NOTE>n</NOTE> ", "<DONE>", ["Note(n)"]),
+        ("<NOTE>x ` y</NOTE> ", "` z</NOTE>", ["Note(x ` y</NOTE> ` z)"]),
+        ("<NOTE>n</NOTE", ">", ["Note(n)"]),
+        ("\\` <NOTE>n</NOTE", ">", ["Note(n)"]),
+        ("\\` ` <NOTE>n</NOTE> `", "\n\n", []),
+        ("a ` b\n>\n<NOTE>n</NOTE>", "`\n\n", []),
+        ("a ` b\n \t\n<NOTE>n</NOTE", ">", ["Note(n)"]),
+        ("`` \\` ` <NOTE>n</NOTE> `", "\n\n", []),
+        ("`` \\` <NOTE>n</NOTE> `", "\n\n", ["Note(n)"]),
+        ("```\na\n```\rx\n<NOTE>n</NOTE>", "\n", []),
+        ("```\na\n> ````\t\r\n<NOTE>n</NOTE", ">", ["Note(n)"]),
+        ("````\na\n```\n<NOTE>n</NOTE>", "\n", []),
+        ("a ```\n<NOTE>n</NOTE>", "\n\n", ["Note(n)"]),
+        ("``x\n<NOTE>n</NOTE>", "\n\n", ["Note(n)"]),
+        ("~~ x\n<NOTE>n</NOTE", ">", ["Note(n)"]),
+        ("<NOTE>a <DONE>b</NOTE> <NOTE>n</NOTE", ">", ["Note(n)"]),
+        ("a ` <NOTE>n</NOTE>\n```", "\n", ["Note(n)"]),
+        ("x\\", "` <NOTE>n</NOTE>", ["Note(n)"]),
+    ],
+)
+def test_a_marker_waits_until_it_is_sure(begin: str, decides: str, expected: list[str]) -> None:
+    """Only markers of the whole text are emitted, each as soon as it is certain."""
+    first, second, *_ = steps([delta(begin), delta(decides)])
+    assert not [item for item in shown(messages_and_markers(first)) if item == "Note(n)"]
+    assert expected == [item for item in shown(messages_and_markers(second)) if item.endswith(")")]
+    *one_by_one, last, _end = steps([*map(delta, begin), delta(decides)])
+    assert shown(messages_and_markers(first)) == shown(messages_and_markers(flat(one_by_one)))
+    assert shown(messages_and_markers(second)) == shown(messages_and_markers(last))
+    whole = steps([message(begin + decides + "\n\nend")])[0]
+    assert expected == [item for item in shown(whole) if item in expected or item == "Note(n)"]
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        *("", "\n", "a\n\n", "`` a ``", "` a\n\n", "```\na\n```\n", "```\n> a\n```\t\r\n"),
+        *("~~~\n~~\na\n~~~\n", "~~ a\n", "```py`\n\n", "``` a ```", "\\` ", "<DONE>d</DONE>"),
+        "</DONE>",
+    ],
+)
+def test_all_of_a_delta_is_read_at_once(before: str) -> None:
+    """A certain marker is emitted with its delta, whatever precedes it there."""
+    first, *_ = steps([delta(f"{before}<NOTE>n</NOTE>")])
+    assert "Note(n)" == shown(messages_and_markers(first))[-1]
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        (
+            ("a\n```\nx", "y\n```\nz"),
+            [["+a\n```\nx"], ["a"], ["+y\n```\nz"], ["```\nxy\n```\nz"], []],
+        ),
+        (
+            ("```\nx  ", "  y\n```\n<NOTE>n</NOTE> z"),
+            [["+```\nx"], [], ["+    y\n```", "```\nx    y\n```", "Note(n)", "+z"], ["z"], []],
+        ),
+        (("a <NO", "b c"), [["+a"], ["a"], ["+<NOb c"], ["<NOb c"], []]),
+        (("a `", "b"), [["+a `"], ["a `"], ["+b"], ["b"], []]),
+    ],
+)
+def test_what_was_shown_of_a_part_is_not_shown_again(
+    parts: tuple[str, ...], expected: list[list[str]]
+) -> None:
+    """Deltas of the next part continue after the open text of the part before."""
+    events = [event for part in parts for event in (delta(part), message(part))]
+    assert expected == [shown(step) for step in steps(events)]
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        (
+            [delta("a ` b <NOTE>n</NOTE> c"), delta("\n\n")],
+            [["+a ` b"], ["a ` b", "Note(n)", "+c"], []],
+        ),
+        (
+            [delta("a <NOTE>n</NOTE> b"), delta(" <NOTE>m</NOTE> c")],
+            [["+a", "a", "Note(n)", "+b"], ["b", "Note(m)", "+c"], []],
+        ),
+        (
+            [delta("<NOTE>n</NOTE> ` <NOTE>n</NOTE>"), message("<NOTE>n</NOTE> ` <NOTE>n</NOTE>")],
+            [["Note(n)", "+`"], ["`", "Note(n)"], []],
+        ),
+        ([delta("abc"), message("xyz defgh")], [["+abc"], ["xyz defgh"], []]),
+        ([delta("a <NO"), message("a <NO"), message("b")], [["+a"], ["a"], ["<NOb"], []]),
+        (
+            [delta("a <NOTE>n</NOTE> x"), RETRY, message("a <NOTE>n</NOTE> b", "m2")],
+            [["+a", "a", "Note(n)", "+x"], ["SystemMessage"], ["a", "b"], []],
+        ),
+        ([delta("a <NO"), message("b <NOTE>n</NOTE> c")], [["+a"], ["b", "Note(n)", "c"], []]),
+    ],
+)
+def test_only_what_is_text_for_sure_is_shown(
+    events: list[Event], expected: list[list[str]]
+) -> None:
+    """A possible marker is held back, each marker is emitted, and no text is late."""
+    assert expected == [shown(step) for step in steps(events)]
+
+
+def test_behind_a_marker_that_waits_nothing_is_told() -> None:
+    """A marker of `at_end`, and all text after it in the same delta, waits for the part."""
+    text = "a <DONE>d</DONE> <NOTE>n</NOTE> b"
+    seen = steps([delta(text), message(text)], at_end=lambda marker: isinstance(marker, Done))
+    assert [["+a"], ["a", "Done(d)", "Note(n)", "b"], []] == [shown(step) for step in seen]

@@ -1,10 +1,11 @@
-"""`flow`: each property that the architecture lists."""
+"""`flow`: each property that the architecture lists, also with a recorder."""
 
 from __future__ import annotations
 
 import sys
 import threading
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,15 @@ from reactivex.disposable import Disposable
 
 from cuggino.operators import Flow, ask, emit, flow, forward
 from cuggino.testing import Marbles
+from tests.operators.durable import (
+    Line,
+    MemoryRecorder,
+    Story,
+    outcomes_of,
+    sent_by,
+    undisturbed,
+    values,
+)
 
 
 def test_events_are_forwarded_in_order_and_stages_follow_each_other() -> None:
@@ -204,9 +214,9 @@ def test_the_stack_stays_constant_over_many_synchronous_stages(kind: str) -> Non
     }
 
     def story() -> Flow[None]:
-        for n in range(5_000):
+        for n in range(1_500):
             yield from ask(stages[kind]())
-            if n in (10, 4_999):
+            if n in (10, 1_499):
                 depths.add(_depth())
         yield from emit("done")
 
@@ -268,3 +278,236 @@ def test_the_scheduler_of_the_subscription_reaches_every_stage() -> None:
     threads = threading.active_count()
     t.check(flow(story), "60s z 3599s (z|)")
     assert threads == threading.active_count()
+
+
+WHOLE = undisturbed().log
+CALLS = undisturbed().calls
+
+
+def test_a_recorder_changes_nothing() -> None:
+    """A flow with an empty recorder emits the same events at the same times as one without."""
+    plain = Story()
+    assert plain.t.record(flow(plain.told)) == Story().play(MemoryRecorder())
+
+
+def test_everything_is_recorded_in_order() -> None:
+    """Each stage's start, events and outcome are recorded, and only events sent downstream."""
+    assert [
+        ("said", "round 1"),
+        ("said", "planning"),
+        ("started", "plan"),
+        ("forwarded", "plan"),
+        ("finished", ("plan", "plan")),
+        ("started", "size"),
+        ("finished", ("size", "y")),
+        ("started", "work"),
+        ("forwarded", "a"),
+        ("forwarded", "b"),
+        ("forwarded", "more"),
+        ("finished", ("work", "more")),
+        ("said", "plan y more"),
+    ] == WHOLE[:13]
+    assert ("said", "over") == WHOLE[-1]
+    assert [value for kind, value in WHOLE if kind in ("said", "forwarded")] == values(
+        Story().play(MemoryRecorder())
+    )
+
+
+def test_an_event_is_recorded_before_it_is_sent() -> None:
+    """Each event is in the journal, with the scheduler's time, when a subscriber receives it."""
+    story, recorder = Story(), MemoryRecorder()
+    last: list[tuple[Any, timedelta]] = []
+
+    def look(_event: Any) -> None:
+        since = recorder.times[-1] - story.t.scheduler.to_datetime(0)
+        last.append((recorder.log[-1][1], since))
+
+    seen = story.t.record(flow(story.told, recorder=recorder).pipe(ops.do_action(look)))
+    expected = [(value, timedelta(seconds=at)) for at, kind, value in seen if kind == "next"]
+    assert expected == last
+
+
+class TestFailingRecorder:
+    """A recorder that raises at each of its calls in turn."""
+
+    def test_the_error_ends_the_stream(self) -> None:
+        """An exception of the recorder ends the stream, its stage and its generator at once."""
+        for call, name in enumerate(CALLS, 1):
+            story = Story()
+            seen = story.play(MemoryRecorder(fails_at=call))
+            at, kind, error = seen[-1]
+            assert ("error", f"no space for {name}") == (kind, str(error)), call
+            assert [] == [event for event in seen[:-1] if event[1] != "next"], call
+            assert [] == [s for s in story.subscriptions if s[1] is None or s[1] > at], call
+            assert 1 == story.closed, call
+
+    def test_nothing_happens_unrecorded(self) -> None:
+        """No event is sent and no stage is run that could not be recorded."""
+        for call in range(1, len(CALLS) + 1):
+            story, recorder = Story(), MemoryRecorder(fails_at=call)
+            seen = story.play(recorder)
+            recorded = [value for kind, value in recorder.log if kind in ("said", "forwarded")]
+            assert recorded == values(seen), call
+            starts = [value for kind, value in recorder.log if kind == "started"]
+            assert len(starts) == len(story.subscribed), call
+
+    def test_the_flow_can_be_resumed(self) -> None:
+        """A flow resumes with a working recorder where the failing one stopped."""
+        for call in range(1, len(CALLS) + 1):
+            recorder = MemoryRecorder(fails_at=call)
+            Story().play(recorder)
+            seen = Story().play(MemoryRecorder(recorder.log))
+            assert sent_by(WHOLE) == sent_by(recorder.log) + values(seen), call
+
+
+def test_a_journal_of_other_stages() -> None:
+    """A flow with other stage names than its journal fails before it subscribes to anything."""
+    story = Story()
+    log: list[Line] = [*WHOLE[:5], ("started", "volume"), ("finished", ("volume", "y"))]
+    seen = story.play(MemoryRecorder(log))
+    assert ["error"] == [kind for _, kind, _ in seen]
+    assert "volume is recorded, not size" == str(seen[0][2])
+    assert [] == story.subscribed
+    assert 1 == story.closed
+
+
+def test_surplus_outcomes_are_ignored() -> None:
+    """Outcomes recorded after the end of the story are no error."""
+    story = Story()
+    seen = story.play(MemoryRecorder([*WHOLE, ("finished", ("extra", 1))]))
+    assert [(0.0, "completed", None)] == seen
+
+
+def test_a_long_replay_needs_no_stack() -> None:
+    """Thousands of recorded stages are replayed without recursion."""
+
+    def story() -> Flow[None]:
+        total = 0
+        for _ in range(3_000):
+            one: Any = yield from ask(rx.never(), name="stage")
+            total += one
+        yield from emit(total)
+
+    log: list[Line] = [("finished", ("stage", 1))] * 3_000
+    seen: list[int] = []
+    flow(story, recorder=MemoryRecorder(log)).subscribe(seen.append)
+    assert [3_000] == seen
+
+
+def test_a_generator_cannot_catch_the_recorders_error() -> None:
+    """A generator can catch errors of its stages; for the recorder's only `finally` runs."""
+    order: list[str] = []
+
+    def story() -> Flow[None]:
+        try:
+            yield from forward(rx.of(1, 2), name="stage")
+        except Exception:
+            order.append("thrown into the story")
+        finally:
+            order.append("closed")
+
+    errors: list[Exception] = []
+    seen: list[int] = []
+    recorder = MemoryRecorder(fails_at=4)
+    flow(story, recorder=recorder).subscribe(seen.append, errors.append)
+    assert ["replay", "started", "event", "event"] == recorder.calls
+    assert (["closed"], [1], 1) == (order, seen, len(errors))
+
+
+class TestErrorsOfStages:
+    def test_an_error_is_recorded_and_thrown(self) -> None:
+        """A stage's error is passed to the recorder and thrown into the generator."""
+        t = Marbles(a="a", c="caught boom", error=RuntimeError("boom"))
+        recorder = MemoryRecorder()
+
+        def story() -> Flow[None]:
+            try:
+                yield from forward(t.cold("a-#"), name="stage")
+            except RuntimeError as error:
+                yield from emit(f"caught {error}")
+
+        t.check(flow(story, recorder=recorder), "a-(c|)")
+        assert ["replay", "started", "event", "failed", "event"] == recorder.calls
+        assert [] == outcomes_of(recorder.log)
+
+    def test_a_resumed_flow_runs_the_failed_stage_again(self) -> None:
+        """A resumed flow starts with the stage that failed, as it has no outcome."""
+        t = Marbles(a="a", b="b", c="c", error=RuntimeError("boom"))
+        good, bad = t.cold("-a|"), t.cold("b-#")
+
+        def story(second: rx.Observable[Any]) -> Flow[None]:
+            yield from forward(good, name="good")
+            yield from forward(second, name="second")
+
+        recorder = MemoryRecorder()
+        t.check(flow(partial(story, bad), recorder=recorder), "-ab-#", until=100)
+        later = Marbles(c="c")
+        resumed = flow(partial(story, later.cold("-c|")), recorder=MemoryRecorder(recorder.log))
+        later.check(resumed, "-c|")
+        t.check_subscriptions(good, "^-!")
+
+    def test_an_error_that_cannot_be_recorded(self) -> None:
+        """A recorder that fails to record a stage's error ends the stream with its own."""
+        t = Marbles(a="a", error=RuntimeError("boom"))
+        stage = t.cold("-#")
+        recorder = MemoryRecorder(fails_at=3)
+        closed: list[bool] = []
+
+        def story() -> Flow[None]:
+            try:
+                yield from forward(stage, name="stage")
+            finally:
+                closed.append(True)
+
+        seen = t.record(flow(story, recorder=recorder))
+        assert [(1.0, "error", "no space for failed")] == [(at, k, str(e)) for at, k, e in seen]
+        t.check_subscriptions(stage, "^!")
+        assert [True] == closed
+
+
+def test_a_slow_recorder_delays_and_loses_nothing() -> None:
+    """Events that arrive during a slow append are sent after it, in order."""
+    t = Marbles(a="a", b="b", c="c")
+    order: list[str] = []
+
+    class Slow(MemoryRecorder):
+        def event(self, event: Any, *, staged: bool, at: datetime) -> bool:
+            order.append(f"write {event}")
+            t.scheduler.sleep(5)
+            order.append(f"written {event}")
+            return super().event(event, staged=staged, at=at)
+
+    def story() -> Flow[None]:
+        yield from forward(t.cold("-ab|"), name="stage")
+        yield from emit("c")
+
+    recorder = Slow()
+    stream = flow(story, recorder=recorder).pipe(ops.do_action(lambda e: order.append(f"see {e}")))
+    seen = t.record(stream)
+    assert ["a", "b", "c"] == values(seen)
+    assert "completed" == seen[-1][1]
+    assert [f"{what} {e}" for e in "abc" for what in ("write", "written", "see")] == order
+    assert [6.0, 11.0, 16.0] == [at for at, kind, _ in seen if kind == "next"]
+
+
+def test_disposal_records_nothing() -> None:
+    """A disposed flow records neither the outcome of its running stage nor anything else."""
+    story, recorder = Story(), MemoryRecorder()
+    story.play(recorder, dispose_at=5, until=6)
+    lines = list(recorder.log)
+    story.t.scheduler.advance_to(1000)
+    assert lines == recorder.log
+    assert [("forwarded", "b")] == recorder.log[-1:]
+    assert 1 == story.closed
+
+
+def test_disposal_at_an_event() -> None:
+    """A subscriber that disposes while it receives an event ends recording there."""
+    whole = undisturbed().log
+    story, recorder = Story(), MemoryRecorder(whole[:1])
+    seen = story.t.record(flow(story.told, recorder=recorder).pipe(ops.take(2)))
+    assert ["planning", "plan"] == values(seen)
+    assert whole[:4] == recorder.log
+    assert ["plan 1"] == story.subscribed
+    assert [(0.0, 1.0)] == story.subscriptions
+    assert 1 == story.closed

@@ -79,9 +79,7 @@ STAGES = st.builds(
 STEPS = st.recursive(
     st.one_of(st.builds(Say, st.integers(0, 2)), STAGES, STAGES),
     lambda inner: st.builds(
-        Choose,
-        st.lists(inner, max_size=3).map(tuple),
-        st.lists(inner, max_size=3).map(tuple),
+        Choose, st.lists(inner, max_size=3).map(tuple), st.lists(inner, max_size=3).map(tuple)
     ),
     max_leaves=5,
 )

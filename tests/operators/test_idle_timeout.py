@@ -1,7 +1,9 @@
-"""Silent agents: the events that count as activity, and the response to silence."""
+"""Silent agents, running tools, and the time of a whole stage."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,15 +11,78 @@ import reactivex as rx
 from hypothesis import given, strategies as st
 from reactivex import operators as ops
 from reactivex.disposable import Disposable
+from reactivex.testing import TestScheduler
 
+from cuggino import events as ev
 from cuggino.errors import AgentFailed, AgentStalled
-from cuggino.events import (
-    AgentNudged,
-    AgentReplaced,
-)
-from cuggino.operators.supervision import Remedies
+from cuggino.events import AgentMessage, AgentNudged, AgentReplaced, ToolCall
+from cuggino.operators import LoopScheduler, on_loop
+from cuggino.operators.supervision import Remedies, stage_timeout
 from cuggino.testing import Marbles
+from tests.limits import LIMIT
 from tests.operators.idle import check_stalled, marbles, pending, watched
+
+
+def timed(seconds: float | None, **options: Any) -> Any:
+    """Return the operator, untyped to fit a `pipe`; these tests are not about types."""
+    return stage_timeout(seconds, **options)
+
+
+PINGS = "p---" * 900
+DRAWN: dict[str, tuple[str, dict[str, Any], dict[str, str], str]] = {
+    "an agent that speaks is left alone": ("a--b----a|", {}, {}, "a--b----a|"),
+    "silence is counted from the subscription": ("", {}, {"replace": "b|"}, "-----(Rb)|"),
+    "a ping is a sign of life, for an hour": (f"{PINGS}|", {}, {}, f"{PINGS}|"),
+    "an event of the instant": ("a----a", {}, {"replace": "b|"}, "a----a----(Rb)|"),
+    "an end of the instant is in time": ("a----|", {}, {}, "a----|"),
+    "an error of the instant is in time": ("a----#", {}, {}, "a----#"),
+    "an end after a nudge is the end": ("a", {}, {"nudge": "-b|"}, "a----N b|"),
+    "events after a remedy give none back": (
+        *("a", {}, {"nudge": "b--b--b--b", "replace": "a|"}),
+        "a----(Nb)--b--b--b----(Ra)|",
+    ),
+    "a tool may run for long": ("aC 20m c--a|", {"idle": 60}, {}, "aC 20m c--a|"),
+    "and up to its own limit": ("aC 20m c--a|", {"idle": 60, "tool": 7200}, {}, "aC 20m c--a|"),
+    "silence after a long tool begins at its result": (
+        *("C 20m c", {"idle": 60, "tool": 7200}, {"replace": "b|"}),
+        "C 20m c 59s (Rb)|",
+    ),
+    "the other of two tools still runs": ("CDd 1m c|", {}, {}, "CDd 1m c|"),
+    "until the last result": ("CDc 1m d", {}, {"replace": "b|"}, "CDc 1m d----(Rb)|"),
+    "a result with another id ends no tool": ("Cd? 1m c|", {}, {}, "Cd? 1m c|"),
+    "nor begins one": ("d?", {}, {"replace": "b|"}, "d?----(Rb)|"),
+    "a call without an id runs": ("UCc 1m ?|", {}, {}, "UCc 1m ?|"),
+    "until a result of unknown id": ("U 1m ?", {}, {"replace": "b|"}, "U 1m ?----(Rb)|"),
+    "an ended session has no tools": ("CUE", {}, {"replace": "b|"}, "CUE----(Rb)|"),
+    "nor a retried one": ("CUY", {}, {"replace": "b|"}, "CUY----(Rb)|"),
+    "nor a nudged one": ("CUN", {}, {"replace": "b|"}, "CUN----(Rb)|"),
+    "nor a replaced one": ("CUR", {}, {"replace": "b|"}, "CUR----(Rb)|"),
+    "a stage that is done in time": ("a-b-|", {"stage": 5}, {}, "a-b-|"),
+    "a stage that ends at the instant": ("a----|", {"stage": 5}, {}, "a----|"),
+    "a stage that fails at the instant": ("a----#", {"stage": 5}, {}, "a----#"),
+    "a stage that fails before": ("a-#", {"stage": 5}, {}, "a-#"),
+}
+"""Agents, the limits, the agents of the remedies, and the stream, each by what it shows."""
+
+
+@pytest.mark.parametrize("shown", DRAWN)
+def test_drawn(shown: str) -> None:
+    """The stream is as it is drawn; no agent and no timer is left."""
+    said, limits, instead, expected = DRAWN[shown]
+    t = marbles(R=AgentReplaced(idle=limits.get("idle", 5)))
+    source = t.cold(said)
+    agents = {name: t.cold(diagram) for name, diagram in instead.items()}
+    remedies = {name: lambda _, agent=agent: agent for name, agent in agents.items()}
+    operator = (
+        timed(limits["stage"], **remedies)
+        if "stage" in limits
+        else watched(**{"idle": 5, **limits}, **remedies)
+    )
+    t.check(source.pipe(operator), expected)
+    assert all(
+        end is not None for one in (source, *agents.values()) for _, end in one.subscriptions
+    )
+    assert 0 == pending(t)
 
 
 class TestTheLadder:
@@ -75,7 +140,7 @@ class TestTheLadder:
 
         t = marbles()
         stream = agent("first").pipe(
-            watched(idle=5, nudge=lambda _: agent("nudged"), replace=lambda _: agent("fresh")),
+            watched(idle=5, nudge=lambda _: agent("nudged"), replace=lambda _: agent("fresh"))
         )
         t.record(
             stream.pipe(
@@ -86,29 +151,9 @@ class TestTheLadder:
             )
         )
         assert [
-            "first begins",
-            "first gone",
-            "AgentNudged",
-            "nudged begins",
-            "nudged gone",
-            "AgentReplaced",
-            "fresh begins",
-            "fresh gone",
-            "AgentStalled",
+            *("first begins", "first gone", "AgentNudged", "nudged begins", "nudged gone"),
+            *("AgentReplaced", "fresh begins", "fresh gone", "AgentStalled"),
         ] == order
-
-    def test_events_after_a_remedy_give_none_back(self) -> None:
-        """An agent that works well after a nudge and falls silent again is replaced."""
-        t = marbles()
-        nudged, fresh = t.cold("b--b--b--b"), t.cold("a|")
-        stream = t.cold("a").pipe(watched(idle=5, nudge=lambda _: nudged, replace=lambda _: fresh))
-        t.check(stream, "a----(Nb)--b--b--b----(Ra)|")
-
-    def test_an_agent_that_ends_after_a_nudge_ends_the_stream(self) -> None:
-        """Completion after a remedy is completion, with no timer left."""
-        t = marbles()
-        t.check(t.cold("a").pipe(watched(idle=5, nudge=lambda _: t.cold("-b|"))), "a----N b|")
-        assert 0 == pending(t)
 
     def test_a_remedy_that_raises_is_the_streams_error(self) -> None:
         """An exception of `nudge` follows the event, after the release of agent and timer."""
@@ -137,35 +182,6 @@ class TestTheLadder:
 
 
 class TestSilence:
-    def test_a_stream_that_speaks_is_passed_on_unchanged(self) -> None:
-        """Nothing is added to an agent that is never silent for long, and no timer is left."""
-        t = marbles()
-        source = t.cold("a--b----a|")
-        t.check(source.pipe(watched(idle=5)), "a--b----a|", until=9)
-        t.check_subscriptions(source, "^--------!")
-        assert 0 == pending(t)
-
-    def test_is_counted_from_the_subscription(self) -> None:
-        """An agent without any event counts as silent."""
-        t = marbles()
-        t.check(t.cold("").pipe(watched(idle=5, replace=lambda _: t.cold("b|"))), "-----(Rb)|")
-
-    def test_a_ping_is_a_sign_of_life(self) -> None:
-        """Any event keeps an agent alive, for an hour of pings and longer."""
-        t = marbles()
-        pings = "p---" * 900
-        t.check(t.cold(pings + "|").pipe(watched(idle=5)), pings + "|")
-
-    def test_an_event_of_the_very_instant_counts(self) -> None:
-        """An event or an end at the very instant of the timeout is in time."""
-        t = marbles()
-        replaced = watched(idle=5, replace=lambda _: t.cold("b|"))
-        t.check(t.cold("a----a").pipe(replaced), "a----a----(Rb)|")
-        other = marbles()
-        other.check(other.cold("a----|").pipe(watched(idle=5)), "a----|")
-        third = marbles()
-        third.check(third.cold("a----#").pipe(watched(idle=5)), "a----#")
-
     def test_an_error_of_the_agent_passes_through(self) -> None:
         """A failure is not silence: it is passed on at once, the agent gone before it."""
         failure = AgentFailed("no", reason="crash")
@@ -229,3 +245,275 @@ class TestSilence:
         seen = t.record(source.pipe(watched(idle=idle, tool=tool)))
         replaced = [when for when, _, value in seen if isinstance(value, AgentReplaced)]
         assert ([expected] if expected is not None else []) == replaced[:1]
+
+
+class TestTools:
+    def test_a_tool_has_its_own_limit(self) -> None:
+        """A tool that runs for too long ends its agent, and is named."""
+        t = marbles(
+            N=ev.AgentNudged(idle=7200, tool="Bash"), R=ev.AgentReplaced(idle=7200, tool="Read")
+        )
+        stream = t.cold("C").pipe(
+            watched(idle=60, tool=7200, nudge=lambda _: t.cold("D"), replace=lambda _: t.cold("CD"))
+        )
+        error = check_stalled(t, stream, "C 7199s (ND) 7199s (RC) D 7199s #")
+        assert str(error).startswith("the agent was silent for 2 h (Bash and Read were running)")
+        assert error.hint is not None
+        assert error.hint.startswith("raise toolTimeout")
+
+    def test_of_many_tools_one_is_named(self) -> None:
+        """More than two running tools are the first by name and the number of the others."""
+        t = marbles(R=ev.AgentReplaced(idle=60, tool="Bash"))
+        stream = t.cold("(CDU)").pipe(watched(idle=5, tool=60))
+        (*_, (_when, _kind, error)) = t.record(stream)
+        assert "the agent was silent for 60 s (Bash and 2 other tools were running)" in str(error)
+
+    def test_a_remedy_ends_the_tools_of_the_agent_before(self) -> None:
+        """The agent that comes instead begins without a running tool."""
+        t = marbles(N=ev.AgentNudged(idle=60, tool="Bash"))
+        stream = t.cold("C").pipe(watched(idle=5, tool=60, nudge=lambda _: t.cold("b")))
+        seen = t.record(stream, until=66)
+        assert [*t.parse("C 59s (Nb)----"), (65, "next", ev.AgentReplaced(idle=5))] == seen[:4]
+
+
+class TestRelease:
+    @pytest.mark.parametrize("at", [0.5, 4, 5, 7, 10, 12, 14.5, 15])
+    def test_disposal_at_any_moment_leaves_nothing(self, at: float) -> None:
+        """On every rung, and in the instant of each timeout, no timer and no agent is left."""
+        t = marbles()
+        agents = [t.cold("a"), t.cold("b"), t.cold("a")]
+        source, nudged, fresh = agents
+        stream = source.pipe(watched(idle=5, nudge=lambda _: nudged, replace=lambda _: fresh))
+        seen = t.record(stream, until=at, dispose_at=at)
+        assert 0 == pending(t)
+        assert all(end is not None for agent in agents for _, end in agent.subscriptions)
+        assert all(kind == "next" for _, kind, _ in seen)
+
+    def test_a_subscriber_that_leaves_at_a_step_ends_the_ladder(self) -> None:
+        """A disposal during the event of a step subscribes no replacement."""
+        t = marbles()
+        nudged = t.cold("b")
+        stream = t.cold("a").pipe(watched(idle=5, nudge=lambda _: nudged), ops.take(2))
+        t.check(stream, "a----(N|)")
+        assert [] == nudged.subscriptions
+        assert 0 == pending(t)
+
+    def test_a_subscriber_that_raises_at_a_step_leaves_nothing(self) -> None:
+        """The exception goes to the scheduler, not to the remedies; no agent and no timer stay."""
+        t = marbles()
+        source, nudged = t.cold("a"), t.cold("b")
+
+        def shaky(event: Any) -> None:
+            if isinstance(event, ev.AgentNudged):
+                raise ZeroDivisionError
+
+        source.pipe(watched(idle=5, nudge=lambda _: nudged)).subscribe(shaky, scheduler=t.scheduler)
+        with pytest.raises(ZeroDivisionError):
+            t.scheduler.advance_to(100)
+        t.check_subscriptions(source, "^----!")
+        assert [] == nudged.subscriptions
+        assert 0 == pending(t)
+
+    def test_a_source_that_ends_within_subscribe_leaves_no_timer(self) -> None:
+        """A hundred thousand events at once pass in constant stack, with one timer in all."""
+        scheduler = _Counting()
+
+        def at_once(observer: Any, _scheduler: Any = None) -> Disposable:
+            for number in range(100_000):
+                observer.on_next(number)
+            observer.on_completed()
+            return Disposable()
+
+        seen: list[int] = []
+        ended: list[bool] = []
+        rx.Observable(at_once).pipe(watched(idle=5)).subscribe(
+            seen.append, on_completed=lambda: ended.append(True), scheduler=scheduler
+        )
+        assert (list(range(100_000)), [True]) == (seen, ended)
+        assert 1 == scheduler.scheduled
+        assert all(item.is_cancelled() for item, _ in scheduler._queue.items)
+
+    def test_events_cost_no_timers(self) -> None:
+        """One timer is pending at any time, and restarted once per limit, not per event."""
+        scheduler = _Counting()
+        source: rx.subject.Subject[Any] = rx.subject.Subject()
+        source.pipe(watched(idle=50, tool=100)).subscribe(scheduler=scheduler)
+        most = 0
+        for second in range(1, 1001):
+            scheduler.advance_to(float(second))
+            source.on_next(ev.ToolCall(name="Bash", id="1"))
+            source.on_next(ev.PingEvent(timestamp=second))
+            source.on_next(ev.ToolResult(name="1", output=""))
+            waiting = sum(not item.is_cancelled() for item, _ in scheduler._queue.items)
+            most = max(most, waiting)
+        assert 1 == most
+        assert scheduler.scheduled <= 22
+
+    def test_works_on_the_real_scheduler(self) -> None:
+        """On the lane of a run the ladder is climbed in real time as well."""
+        lane, ended, seen = LoopScheduler(), threading.Event(), list[str]()
+
+        def failed(error: Exception) -> None:
+            seen.append(type(error).__name__)
+            ended.set()
+
+        silent: rx.Observable[Any] = rx.never()
+        stream = on_loop(silent.pipe(watched(idle=0.02, nudge=lambda _: silent)))
+        try:
+            stream.subscribe(lambda event: seen.append(event.tag), failed, scheduler=lane)
+            assert ended.wait(LIMIT)
+        finally:
+            lane.close()
+        assert ["AgentNudged", "AgentReplaced", "AgentStalled"] == seen
+
+
+class _Counting(TestScheduler):
+    """Virtual time that counts scheduled actions."""
+
+    __test__ = False
+    scheduled = 0
+
+    def schedule_absolute(self, duetime: Any, action: Any, state: Any = None) -> Any:
+        self.scheduled += 1
+        return super().schedule_absolute(duetime, action, state)
+
+
+BUSY = "a-" * 50
+"""An agent that is never silent, and never done."""
+
+
+def stage_marbles(**more: Any) -> Marbles:
+    """Messages, a tool (C), and the remedies: of the stage (R) and of silence (S)."""
+    events: dict[str, Any] = {
+        "a": AgentMessage(text="a"),
+        "b": AgentMessage(text="b"),
+        "C": ToolCall(name="Bash", id="1"),
+        "N": AgentNudged(idle=None),
+        "R": AgentReplaced(idle=None),
+        "M": AgentNudged(idle=5),
+        "S": AgentReplaced(idle=5),
+    }
+    return Marbles(**(events | more))
+
+
+def one_after_another(*streams: Any) -> rx.Observable[Any]:
+    """A cold source that is another stream at each subscription: agents are never the same."""
+    rest = iter(streams)
+    return rx.defer(lambda _scheduler: next(rest))
+
+
+class TestAlone:
+    def test_each_remedy_has_the_full_time(self) -> None:
+        """Busy or not: a nudge, a fresh agent, and the error after three times the seconds."""
+        t = stage_marbles()
+        source, nudged, fresh = t.cold(BUSY), t.cold("b---" * 9), t.cold(BUSY)
+        stream = source.pipe(timed(5, nudge=lambda _: nudged, replace=lambda _: fresh))
+        error = check_stalled(t, stream, "a-a-a(Nb)---b(Ra)-a-a#")
+        t.check_subscriptions(source, "^----!")
+        t.check_subscriptions(nudged, "-----^----!")
+        t.check_subscriptions(fresh, "----------^----!")
+        assert (
+            "the agent was not done after 5 s (no tool was running), "
+            "again after a nudge and a fresh agent"
+        ) == str(error)
+        assert error.hint is not None
+        assert error.hint.startswith("raise stageTimeout in .cuggino.json")
+
+    def test_without_a_nudge_the_stage_begins_anew_at_once(self) -> None:
+        """The source is subscribed again, and the stream ends after twice the seconds."""
+        t = stage_marbles(R=AgentReplaced(idle=None, tool="Bash"))
+        source = t.cold("C")
+        error = check_stalled(t, source.pipe(timed(3600)), "C 3599s (RC) 3599s #")
+        assert str(error).startswith("the agent was not done after 60 min (Bash was running)")
+        assert 2 == len(source.subscriptions)
+
+    def test_a_stage_that_is_done_after_a_remedy_ends_the_stream(self) -> None:
+        """Completion of the fresh agent is completion."""
+        t = stage_marbles()
+        stream = one_after_another(t.cold(BUSY), t.cold("b-|")).pipe(timed(5))
+        t.check(stream, "a-a-a(Rb)-|")
+
+    @pytest.mark.parametrize("at", [0.5, 5, 7, 10, 14.5, 15])
+    def test_disposal_at_any_moment_leaves_nothing(self, at: float) -> None:
+        """On every rung no timer and no agent is left."""
+        t = stage_marbles()
+        agents = [t.cold(BUSY), t.cold(BUSY), t.cold(BUSY)]
+        stream = agents[0].pipe(timed(5, nudge=lambda _: agents[1], replace=lambda _: agents[2]))
+        t.record(stream, until=at, dispose_at=at)
+        assert 0 == pending(t)
+        assert all(end is not None for agent in agents for _, end in agent.subscriptions)
+
+    def test_none_means_no_limit(self) -> None:
+        """With None the operator gives the source itself; nothing or less is refused."""
+        source = stage_marbles().cold("a")
+        assert source is source.pipe(timed(None))
+        with pytest.raises(ValueError, match="more than 0 seconds"):
+            timed(0)
+
+
+class TestTogetherWithSilence:
+    def both(
+        self, remedies: Remedies | None, seconds: float, **options: Any
+    ) -> Callable[[rx.Observable[Any]], rx.Observable[Any]]:
+        return lambda agent: agent.pipe(
+            watched(idle=5, remedies=remedies, **options),
+            timed(seconds, remedies=remedies, **options),
+        )
+
+    def test_one_ladder_is_shared(self) -> None:
+        """A stage that was replaced for silence is not replaced again when its time is up."""
+        t = stage_marbles()
+        source = one_after_another(t.cold("a"), t.cold(BUSY))
+        stream = self.both(Remedies(), 9)(source)
+        # Replaced at 5 s: its full time is up at 14 s.
+        error = check_stalled(t, stream, "a----(Sa)-a-a-a-a#")
+        assert (
+            "the agent was not done after 9 s (no tool was running), again after a fresh agent"
+        ) == str(error)
+        assert 0 == pending(t)
+
+    def test_silence_finds_a_remedy_taken_by_the_stage(self) -> None:
+        """A stage that was replaced when its time was up fails at the next silence."""
+        t = stage_marbles()
+        source = one_after_another(t.cold(BUSY), t.cold("b"))
+        error = check_stalled(t, self.both(Remedies(), 9)(source), "a-a-a-a-a(Rb)----#")
+        assert str(error).startswith("the agent was silent for 5 s")
+
+    def test_a_nudge_for_silence_leaves_the_stage_a_fresh_agent(self) -> None:
+        """Nudged once and replaced once in all, by whichever operator it was."""
+        t = stage_marbles()
+        nudged = t.cold(BUSY)
+        fresh = t.cold("b-|")
+        both = self.both(Remedies(), 9, nudge=lambda _: nudged, replace=lambda _: fresh)
+        t.check(both(t.cold("a")), "a----(Ma)-a-a-a-a(Rb)-|")
+        t.check_subscriptions(nudged, "-----^--------!")
+
+    def test_without_sharing_each_has_its_own(self) -> None:
+        """Two ladders: replaced for silence, and again when the stage's time is up."""
+        t = stage_marbles()
+        source = one_after_another(t.cold("a"), t.cold(BUSY), t.cold("b-|"))
+        t.check(self.both(None, 8)(source), "a----(Sa)-a(Rb)-|")
+
+    def test_a_stage_can_guard_what_comes_instead(self) -> None:
+        """With `idle_timeout` around the resumed session its silence is noticed as well."""
+        t = stage_marbles()
+        remedies = Remedies()
+
+        def guarded(agent: rx.Observable[Any]) -> rx.Observable[Any]:
+            return agent.pipe(
+                watched(idle=5, remedies=remedies, replace=lambda _: guarded(t.cold("b-b")))
+            )
+
+        stream = guarded(t.cold(BUSY)).pipe(
+            timed(9, nudge=lambda _: guarded(t.cold("b")), remedies=remedies)
+        )
+        check_stalled(t, stream.pipe(ops.skip(5)), "---------(Nb)----(Sb)-b----#")
+        assert 0 == pending(t)
+
+    def test_the_other_order_works_as_well(self) -> None:
+        """With the stage's time inside, its remedies are signs of life to the one outside."""
+        t = stage_marbles()
+        shared = Remedies()
+        source = one_after_another(t.cold(BUSY), t.cold("b"))
+        stream = source.pipe(timed(9, remedies=shared), watched(idle=5, remedies=shared))
+        check_stalled(t, stream, "a-a-a-a-a(Rb)----#")

@@ -1,12 +1,13 @@
-"""`retry_session`: the failures it retries and its delays."""
+"""`retry_session`: the failures it retries, its delays, and its releases."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
 from typing import Any, get_args
 
 import pytest
 import reactivex as rx
+from reactivex import operators as ops
 
 from cuggino.errors import (
     AgentFailed,
@@ -21,12 +22,7 @@ from cuggino.errors import (
 )
 from cuggino.events import AgentMessage, AgentRetry
 from cuggino.operators import Schedule
-from cuggino.operators.supervision import (
-    RETRIES,
-    is_outage,
-    is_transient,
-    retry_session,
-)
+from cuggino.operators.supervision import RETRIES, is_outage, is_transient, retry_session
 from cuggino.testing import Marbles
 
 OVERLOADED = AgentFailed("Overloaded", reason="overloaded")
@@ -62,15 +58,6 @@ def test_which_reasons_are_transient(reason: AgentFailure) -> None:
     assert is_outage(error) is is_outage(LoopError("planning", "x", cause=error))
 
 
-def test_a_failure_without_a_cause_is_told_itself() -> None:
-    """A `LoopError` without a cause is reported with its own class and message."""
-    error = LoopError("planning", "x")
-    t = Marbles(error=error)
-    seen = t.record(t.cold("#").pipe(retry_session(RETRIES.times(1), transient=lambda _: True)))
-    assert ("LoopError", str(error)) == (seen[0][2].reason, seen[0][2].message)
-    assert not is_outage(error)
-
-
 @pytest.mark.parametrize(
     "error",
     [
@@ -91,12 +78,34 @@ def test_everything_else_is_permanent(error: Exception) -> None:
     assert not is_transient(error)
 
 
-def test_a_success_passes_unchanged() -> None:
-    """A source that completes is passed on as it is, and subscribed once."""
-    t = Marbles(a=A, b=B)
-    source = t.cold("-a-b|")
-    t.check(source.pipe(retry_session()), "-a-b|")
-    t.check_subscriptions(source, "^---!")
+@pytest.mark.parametrize(
+    ("error", "retries", "expected"),
+    [(None, 3, "-a-b|"), (WRONG_KEY, 3, "-a-#"), (OVERLOADED, 0, "-a-#")],
+    ids=["a success", "a permanent failure", "no retries"],
+)
+def test_what_is_not_retried(error: Exception | None, retries: int, expected: str) -> None:
+    """It passes on at once, without an event, and is subscribed once."""
+    t = Marbles(a=A, b=B, error=error)
+    source = t.cold(expected)
+    t.check(source.pipe(retry_session(RETRIES.times(retries))), expected)
+    assert 1 == len(source.subscriptions)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "message"),
+    [
+        (ValueError("odd"), "ValueError", "odd"),
+        (LoopError("planning", "x"), "LoopError", str(LoopError("planning", "x"))),
+        (LoopError("planning", "Overloaded", cause=OVERLOADED), "overloaded", "Overloaded"),
+    ],
+    ids=["any error", "a stage", "the cause of a stage"],
+)
+def test_how_a_failure_is_told(error: Exception, reason: str, message: str) -> None:
+    """A predicate of one's own decides; the event has the reason and words of the cause."""
+    t = Marbles(error=error)
+    policy: Any = retry_session(RETRIES.times(1), transient=lambda _: True, random=steady)
+    expected = AgentRetry(reason=reason, message=message, attempt=1, max_retries=1, retry_in=5.0)
+    assert expected == t.record(t.cold("#").pipe(policy))[0][2]
 
 
 def test_backoff_series() -> None:
@@ -136,20 +145,6 @@ def test_the_default_jitter_is_random() -> None:
         assert 0.8 * nominal <= actual <= 1.2 * nominal
 
 
-def test_a_permanent_failure_passes_on_at_once() -> None:
-    """A failure that stays is the stream's error without an event and without a pause."""
-    t = Marbles(a=A, error=WRONG_KEY)
-    source = t.cold("a-#")
-    t.check(source.pipe(retry_session()), "a-#")
-    t.check_subscriptions(source, "^-!")
-
-
-def test_no_retries() -> None:
-    """With 0 retries the first failure passes on, without an event."""
-    t = Marbles(a=A, error=OVERLOADED)
-    t.check(t.cold("a-#").pipe(retry_session(RETRIES.times(0))), "a-#")
-
-
 def test_again_takes_the_place_of_the_source() -> None:
     """`again` gets the error and returns the stream to subscribe to after the pause."""
     t = Marbles(a=A, b=B, X=retry(1, 5.0), error=OVERLOADED)
@@ -166,49 +161,18 @@ def test_again_takes_the_place_of_the_source() -> None:
     t.check_subscriptions(resumed, "7s ^-!")
 
 
-def test_again_may_fail() -> None:
-    """An exception of `again` is the stream's error."""
+@pytest.mark.parametrize(("function", "when"), [("again", 6.0), ("transient", 1.0)])
+def test_a_function_that_fails(function: str, when: float) -> None:
+    """Its exception is the stream's error, after the pause or at once."""
     failure = StorageError("read", "no prompt")
 
-    def again(_: Exception) -> rx.Observable[Any]:
+    def fail(_: Exception) -> Any:
         raise failure
 
     t = Marbles(error=OVERLOADED)
-    seen = t.record(t.cold("#").pipe(retry_session(random=steady, again=again)))
-    assert (5.0, "error", failure) == seen[-1]
-
-
-def test_a_failure_of_the_predicate_is_the_streams_error() -> None:
-    """An exception of `transient` takes the place of the error it was asked about."""
-    failure = ValueError("cannot say")
-
-    def transient(_: Exception) -> bool:
-        raise failure
-
-    t = Marbles(error=OVERLOADED)
-    assert [(1.0, "error", failure)] == t.record(
-        t.cold("-#").pipe(retry_session(transient=transient))
-    )
-
-
-def test_any_failure_may_be_called_transient() -> None:
-    """A predicate of one's own decides; another error's reason is the name of its class."""
-    t = Marbles(error=ValueError("odd"))
-    stream = t.cold("#").pipe(retry_session(RETRIES.times(1), transient=lambda _: True))
-    event = t.record(stream)[0][2]
-    assert ("ValueError", "odd", 1, 1) == (
-        event.reason,
-        event.message,
-        event.attempt,
-        event.max_retries,
-    )
-
-
-def test_a_failed_stage_names_its_cause() -> None:
-    """The event about a `LoopError` has the reason and the words of its cause."""
-    t = Marbles(error=LoopError("planning", "Overloaded", cause=OVERLOADED))
-    event = t.record(t.cold("#").pipe(retry_session(random=steady)))[0][2]
-    assert retry(1, 5.0) == event
+    options: dict[str, Any] = {function: fail}
+    seen = t.record(t.cold("-#").pipe(retry_session(random=steady, **options)))
+    assert (when, "error", failure) == seen[-1]
 
 
 def test_each_subscription_counts_for_itself() -> None:
@@ -220,10 +184,85 @@ def test_each_subscription_counts_for_itself() -> None:
 
 
 def pauses(seen: list[Any]) -> list[float]:
-    return list(_pauses(seen))
+    return [value.retry_in for _, _, value in seen if isinstance(value, AgentRetry)]
 
 
-def _pauses(seen: list[Any]) -> Iterator[float]:
-    for _, _, value in seen:
-        if isinstance(value, AgentRetry):
-            yield value.retry_in
+A = AgentMessage(text="a")
+
+
+def test_the_failed_agent_is_released_before_the_event() -> None:
+    """The failed source is released, then the retry is announced; never two sources run."""
+    t = Marbles(error=OVERLOADED)
+    order: list[str] = []
+    source = t.cold("-#").pipe(
+        ops.do_action(on_error=lambda _: order.append("failed")),
+        ops.finally_action(lambda: order.append("released")),
+    )
+    stream = source.pipe(
+        retry_session(RETRIES.times(1)), ops.do_action(lambda _: order.append("announced"))
+    )
+    t.record(stream)
+    assert ["failed", "released", "announced", "failed", "released"] == order
+
+
+def test_a_source_that_fails_in_its_subscription_is_released_first() -> None:
+    """Resources of a source that fails within `subscribe` are released before the event."""
+    order: list[str] = []
+
+    def subscribe(observer: Any, scheduler: Any = None) -> Any:
+        observer.on_error(OVERLOADED)
+        return lambda: order.append("released")
+
+    t = Marbles()
+    stream = rx.create(subscribe).pipe(
+        retry_session(RETRIES.times(1)), ops.do_action(lambda _: order.append("announced"))
+    )
+    t.record(stream)
+    assert ["released", "announced", "released"] == order
+
+
+@pytest.mark.parametrize("dispose_at", [3.0, 8.0], ids=["pause", "again"])
+def test_disposal_leaves_nothing(dispose_at: float) -> None:
+    """Disposed in a pause or in the next attempt, no timer and no subscription is left."""
+    t = Marbles(a=A, error=OVERLOADED)
+    source = t.cold("a-#")
+    t.record(
+        source.pipe(retry_session(random=steady)), until=dispose_at + 0.5, dispose_at=dispose_at
+    )
+    assert 0 == pending(t)
+    began = len(source.subscriptions)
+    t.scheduler.advance_to(1000.0)
+    assert began == len(source.subscriptions)
+    assert None not in [end for _, end in source.subscriptions]
+
+
+def test_disposal_by_the_event_itself() -> None:
+    """A subscriber that leaves at `AgentRetry` leaves no timer behind."""
+    t = Marbles(error=OVERLOADED)
+    source = t.cold("#")
+    t.record(source.pipe(retry_session(random=steady), ops.take(1)), until=1.0)
+    assert [(0.0, 0.0)] == source.subscriptions
+    assert 0 == pending(t)
+
+
+@pytest.mark.real_agent
+def test_the_stack_stays_constant() -> None:
+    """A source that fails within `subscribe` again and again takes no more stack at the end."""
+    depths: list[int] = []
+
+    def subscribe(observer: Any, scheduler: Any = None) -> Any:
+        depths.append(len(inspect.stack(0)))
+        observer.on_error(OVERLOADED)
+        return lambda: None
+
+    t = Marbles()
+    stream = rx.create(subscribe).pipe(retry_session(Schedule.constant(0.001).times(100)))
+    seen = t.record(stream)
+    assert 101 == len(depths) == len(seen)
+    assert ("error", OVERLOADED) == seen[-1][1:]
+    assert 1 == len(set(depths[1:]))
+
+
+def pending(t: Marbles) -> int:
+    """Timers that are still due."""
+    return sum(not item[0].is_cancelled() for item in t.scheduler._queue.items)

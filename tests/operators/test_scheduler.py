@@ -1,17 +1,23 @@
-"""The lane: `LoopScheduler` and `serial`."""
+"""The lane: `LoopScheduler` and `serial`, with descriptors, threads and timers."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import queue
+import selectors
 import sys
 import threading
 import time
 import weakref
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
+from reactivex.internal.exceptions import DisposedException
 from reactivex.scheduler import (
     CurrentThreadScheduler,
     EventLoopScheduler,
@@ -211,3 +217,295 @@ def test_serial_makes_asyncio_thread_safe() -> None:
         assert safe is serial(safe)
     finally:
         loop.close()
+
+
+READABLE, WRITABLE = selectors.EVENT_READ, selectors.EVENT_WRITE
+
+
+class Pipe:
+    """A pipe whose ends are closed after the test."""
+
+    def __init__(self) -> None:
+        self.read_end, self.write_end = os.pipe()
+        os.set_blocking(self.read_end, False)
+        os.set_blocking(self.write_end, False)
+
+    def read(self) -> bytes:
+        return os.read(self.read_end, 1)
+
+    def write(self, data: bytes = b"x") -> None:
+        os.write(self.write_end, data)
+
+    def close(self) -> None:
+        os.close(self.read_end)
+        os.close(self.write_end)
+
+
+@pytest.fixture
+def lane() -> Iterator[LoopScheduler]:
+    with no_leaks():
+        lane = LoopScheduler()
+        yield lane
+        lane.close()
+
+
+@pytest.fixture
+def pipe() -> Iterator[Pipe]:
+    pipe = Pipe()
+    yield pipe
+    pipe.close()
+
+
+def on(lane: LoopScheduler, action: Callable[[], Any]) -> Any:
+    """Return the result of an action on the lane."""
+    results: queue.Queue[Any] = queue.Queue()
+    lane.schedule(lambda *_: results.put(action()))
+    return results.get(timeout=LIMIT)
+
+
+def test_a_descriptor_is_watched_until_disposal(lane: LoopScheduler, pipe: Pipe) -> None:
+    """The callback runs on the lane whenever there is something to read, and not after disposal."""
+    seen: queue.Queue[tuple[bytes, str]] = queue.Queue()
+
+    def read() -> None:
+        seen.put((pipe.read(), threading.current_thread().name))
+
+    watch = lane.watch(pipe.read_end, READABLE, read)
+    for letter in (b"a", b"b"):
+        pipe.write(letter)
+        assert (letter, "cuggino-loop") == seen.get(timeout=LIMIT)
+    watch.dispose()
+    watch.dispose()
+    pipe.write(b"c")
+    on(lane, lambda: None)
+    assert seen.empty()
+
+
+def test_room_to_write_is_watched(lane: LoopScheduler, pipe: Pipe) -> None:
+    """A full pipe is reported as soon as it has been read."""
+    with suppress(BlockingIOError):
+        while True:
+            pipe.write(b"x" * 65536)
+    room = threading.Event()
+    watch = lane.watch(pipe.write_end, WRITABLE, room.set)
+    on(lane, lambda: None)
+    assert not room.is_set()
+    while not room.is_set():
+        pipe.read()
+    watch.dispose()
+
+
+def test_a_descriptor_has_one_watch(lane: LoopScheduler, pipe: Pipe) -> None:
+    """A second watch of one descriptor is a mistake; after the disposal of the first it is none."""
+    first = lane.watch(pipe.read_end, READABLE, lambda: None)
+    with pytest.raises(KeyError):
+        lane.watch(pipe.read_end, READABLE, lambda: None)
+    first.dispose()
+    lane.watch(pipe.read_end, READABLE, lambda: None).dispose()
+
+
+def test_a_callback_can_end_the_watches_of_its_turn(lane: LoopScheduler) -> None:
+    """Of two descriptors that are ready at once, the first callback closes the other."""
+    pipes, called = [Pipe(), Pipe()], queue.SimpleQueue[int]()
+    watches: list[Any] = []
+
+    def end(number: int) -> None:
+        called.put(number)
+        for watch in watches:
+            watch.dispose()
+
+    def begin() -> None:
+        for number, pipe in enumerate(pipes):
+            pipe.write()
+            watches.append(lane.watch(pipe.read_end, READABLE, partial(end, number)))
+
+    on(lane, begin)
+    called.get(timeout=LIMIT)
+    on(lane, lambda: None)
+    assert called.empty()
+    for pipe in pipes:
+        pipe.close()
+
+
+def test_a_callback_that_fails_is_reported_once(
+    lane: LoopScheduler, pipe: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its watch ends, as the descriptor stays ready; the lane continues."""
+    reported: queue.Queue[Any] = queue.Queue()
+    monkeypatch.setattr(threading, "excepthook", reported.put)
+    lane.watch(pipe.read_end, READABLE, lambda: [][1])
+    pipe.write()
+    assert reported.get(timeout=LIMIT).exc_type is IndexError
+    on(lane, lambda: None)
+    assert reported.empty()
+
+
+def test_descriptors_actions_and_timers_take_turns(lane: LoopScheduler, pipe: Pipe) -> None:
+    """Two descriptors that are always ready starve neither actions nor timers, nor each other."""
+    other = Pipe()
+    turns: list[str] = []
+    timer, both = threading.Event(), threading.Event()
+
+    def act(*_: object) -> None:
+        turns.append("action")
+        if timer.is_set() and len(turns) > 30:
+            for watch in watches:
+                watch.dispose()
+            both.set()
+        else:
+            lane.schedule(act)
+
+    def begin() -> None:
+        pipe.write()
+        other.write()
+        watches.append(lane.watch(pipe.read_end, READABLE, lambda: turns.append("pipe")))
+        watches.append(lane.watch(other.read_end, READABLE, lambda: turns.append("other")))
+        lane.schedule_relative(0.001, lambda *_: timer.set())
+        lane.schedule(act)
+
+    watches: list[Any] = []
+    on(lane, begin)
+    assert both.wait(LIMIT)
+    other.close()
+    counted = [turns.count(name) for name in ("action", "pipe", "other")]
+    assert max(counted) - min(counted) <= 2
+
+
+def test_another_thread_ends_the_wait(lane: LoopScheduler) -> None:
+    """A lane that waits for a late timer runs what another thread schedules, earlier timers too."""
+    ran: queue.Queue[str] = queue.Queue()
+    late = lane.schedule_relative(3600, lambda *_: ran.put("late"))
+    for number in range(100):
+        lane.schedule_relative(0.001, lambda *_, number=number: ran.put(f"timer {number}"))
+        assert f"timer {number}" == ran.get(timeout=LIMIT)
+        lane.schedule(lambda *_, number=number: ran.put(f"action {number}"))
+        assert f"action {number}" == ran.get(timeout=LIMIT)
+    late.dispose()
+
+
+def test_actions_of_many_threads_all_run(lane: LoopScheduler) -> None:
+    """No wake-up is lost, however many threads schedule at once; those of each keep their order."""
+    ran: list[tuple[int, int]] = []
+    done = threading.Semaphore(0)
+
+    def post(thread: int) -> None:
+        for number in range(500):
+            lane.schedule(lambda *_, number=number: ran.append((thread, number)))
+        lane.schedule(lambda *_: done.release())
+
+    threads = [threading.Thread(target=post, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for _ in threads:
+        assert done.acquire(timeout=LIMIT)
+    for thread in threads:
+        thread.join()
+    for number in range(4):
+        assert list(range(500)) == [step for thread, step in ran if thread == number]
+
+
+def test_only_a_waiting_lane_is_woken(lane: LoopScheduler, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the lane schedules itself costs no system call."""
+    writers: list[int] = []
+    write = os.write
+
+    def noted(fd: int, data: bytes) -> int:
+        writers.append(threading.get_ident())
+        return write(fd, data)
+
+    monkeypatch.setattr(os, "write", noted)
+
+    def schedule() -> None:
+        writers.clear()
+        for _ in range(100):
+            lane.schedule(lambda *_: None)
+        counts.append(writers.count(threading.get_ident()))
+
+    counts: list[int] = []
+    on(lane, schedule)
+    assert [0] == counts
+
+
+def test_a_due_timer_goes_before_a_later_action(lane: LoopScheduler) -> None:
+    """After a blocking action, what is due runs in the order of its time, not of its kind."""
+    order: list[str] = []
+    done, due = threading.Event(), threading.Event()
+
+    def block() -> None:
+        lane.schedule(lambda *_: order.append("first action"))
+        lane.schedule_relative(0.001, lambda *_: order.append("timer"))
+        due.wait(0.01)
+        lane.schedule(lambda *_: order.append("second action"))
+        lane.schedule(lambda *_: done.set())
+
+    on(lane, block)
+    assert done.wait(LIMIT)
+    assert ["first action", "timer", "second action"] == order
+
+
+def test_the_end_of_a_lane(pipe: Pipe) -> None:
+    """The last actions run on the lane, once; a cancelled one does not, and nothing else."""
+    with no_leaks():
+        lane, last = LoopScheduler(), queue.SimpleQueue[str]()
+        lane.at_end(lambda: last.put(threading.current_thread().name))
+        lane.at_end(lambda: last.put("cancelled")).dispose()
+        watch = lane.watch(pipe.read_end, READABLE, lambda: last.put("read"))
+
+        def end(*_: object) -> None:
+            pipe.write()
+            lane.schedule(lambda *_: last.put("dropped"))
+            lane.dispose()
+
+        lane.schedule(end)
+        lane.close()
+    watch.dispose()
+    assert "cuggino-loop" == last.get(timeout=LIMIT)
+    assert last.empty()
+    uses: tuple[Callable[[], object], ...] = (
+        lambda: lane.schedule(lambda *_: None),
+        lambda: lane.schedule_relative(1, lambda *_: None),
+        lambda: lane.watch(pipe.read_end, READABLE, lambda: None),
+        lambda: lane.at_end(lambda: None),
+    )
+    for use in uses:
+        with pytest.raises(DisposedException):
+            use()
+
+
+def test_a_lane_that_an_exit_has_ended_is_disposed() -> None:
+    """`sys.exit` in an action ends the thread; later actions are refused instead of forgotten."""
+    with no_leaks():
+        lane = LoopScheduler()
+
+        def leave(*_: object) -> None:
+            raise SystemExit
+
+        lane.schedule(leave)
+        lane.close()
+        with pytest.raises(DisposedException):
+            lane.schedule(leave)
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_lane_in_a_forked_copy(lane: LoopScheduler, pipe: Pipe) -> None:
+    """A copy's lane starts over with a thread of its own; the original's is not disturbed."""
+    heard: queue.Queue[bytes] = queue.Queue()
+    watch = lane.watch(pipe.read_end, READABLE, lambda: heard.put(pipe.read()))
+    forgotten = threading.Event()
+    late = lane.schedule_relative(3600, lambda *_: None)
+    on(lane, lambda: None)
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        with suppress(BaseException):
+            lane.at_end(forgotten.set)
+            ran = on(lane, lambda: threading.current_thread().name)
+            lane.watch(pipe.read_end, READABLE, lambda: None).dispose()
+            lane.close()
+            code = 0 if ran == "cuggino-loop" and forgotten.is_set() else 2
+        os._exit(code)
+    assert 0 == os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    pipe.write(b"o")
+    assert b"o" == heard.get(timeout=LIMIT)
+    watch.dispose()
+    late.dispose()

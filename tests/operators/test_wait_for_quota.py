@@ -1,4 +1,4 @@
-"""`wait_for_quota`: waits for usage limits, in virtual time."""
+"""`wait_for_quota` and `QuotaGate`: waits for usage limits, in virtual time."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ from reactivex.disposable import Disposable
 from reactivex.scheduler.scheduler import Scheduler
 
 from cuggino.domain.quota import parse_reset
-from cuggino.errors import LoopError, QuotaExceeded
-from cuggino.events import AgentMessage, QuotaLifted, QuotaWaiting
+from cuggino.errors import AgentFailed, LoopError, QuotaExceeded
+from cuggino.events import AgentMessage, QuotaLifted, QuotaWaiting, RateLimited, SessionEnded
 from cuggino.operators.supervision import QuotaGate, QuotaWaits, wait_for_quota
 from cuggino.testing import Marbles, VirtualClock
 from tests.operators.quotas import (
     DONE,
     HI,
     HOUR,
+    armed,
     is_end,
     limit,
     marbles,
     one_after_the_other,
+    second,
     waiting,
 )
+from tests.vectors import rows
 
 
 class TestAWait:
@@ -64,11 +67,22 @@ class TestAWait:
         )
         assert ["gone", QuotaWaiting] == order[:2]
 
-    @pytest.mark.parametrize("resets", [None, 900, HOUR])
-    def test_a_wait_that_is_too_long(self, resets: float | None) -> None:
-        """`longest` limits the wait for a reported time and for an estimated one."""
-        t = marbles(limit(resets))
-        t.check(t.cold("a#").pipe(wait_for_quota(longest=898)), "a#")
+    @pytest.mark.parametrize(
+        ("error", "options", "diagram"),
+        [
+            (None, {}, "-a-d|"),
+            (AgentFailed("no", reason="auth"), {}, "-a#"),
+            *((limit(resets), {"longest": 898}, "a#") for resets in (None, 900, HOUR)),
+            (limit(8 * 24 * HOUR), {}, "a#"),
+            (limit(HOUR + 2), {"longest": HOUR}, "a#"),
+        ],
+    )
+    def test_what_passes(self, error: Any, options: Any, diagram: str) -> None:
+        """Events, the end, and what is no limit or one too long to wait for, without a word."""
+        t = marbles(error)
+        source = t.cold(diagram)
+        t.check(source.pipe(wait_for_quota(**options)), diagram)
+        assert 1 == len(source.subscriptions)
 
     def test_all_waits_together_are_limited(self) -> None:
         """`longest` limits the sum of all waits; the error has the setting in its hint."""
@@ -144,22 +158,6 @@ class TestAWait:
         assert [met] == given
         t.check_subscriptions(resumed, "10s ^-!")
 
-    def test_a_synchronous_source_is_released_first(self) -> None:
-        """A source that fails within its subscription is released before the wait is announced."""
-        t, done = Marbles(), list[str]()
-
-        def subscribe(observer: abc.ObserverBase[Any], _: Any = None) -> abc.DisposableBase:
-            done.append("begun")
-            observer.on_error(limit(t.now + 10))
-            return Disposable(lambda: done.append("released"))
-
-        Observable(subscribe).pipe(wait_for_quota(margin=0)).subscribe(
-            lambda event: done.append(event.tag), scheduler=t.scheduler
-        )
-        t.scheduler.advance_to(10.0)
-        once = ["begun", "released", "QuotaWaiting"]
-        assert [*once, "QuotaLifted", *once] == done
-
     def test_again_that_fails(self) -> None:
         """An exception of `again` is the stream's error."""
         broken = RuntimeError("broken")
@@ -178,11 +176,11 @@ class TestAWait:
 
         def source() -> Observable[Any]:
             begun.append(t.now)
-            return rx.throw(limit(t.now + 10)) if len(begun) < 3000 else rx.just(DONE)
+            return rx.throw(limit(t.now + 10)) if len(begun) < 600 else rx.just(DONE)
 
         stream = rx.defer(lambda _: source()).pipe(wait_for_quota(margin=0, max_waits=None))
         seen = t.record(stream)
-        assert [10.0 * n for n in range(3000)] == begun
+        assert [10.0 * n for n in range(600)] == begun
         assert [DONE, None] == [value for _, _, value in seen[-2:]]
 
     def test_the_clock_is_looked_at_at_every_tick(self) -> None:
@@ -294,3 +292,252 @@ class TestAnUnknownEnd:
         t.record(both, until=2690)
         t.check_subscriptions(one, "(^!)", "900s (^!)")
         assert [(0, 1), (900, 901)] == two.subscriptions
+
+
+class TestWhatPasses:
+    def test_a_limit_without_waiting(self) -> None:
+        """Without `wait` the error passes on at once, and the next stream fails unsubscribed."""
+        t, gate = marbles(limit(HOUR)), QuotaGate()
+        first, second_one = t.cold("a#"), t.cold("a|")
+        t.check(first.pipe(wait_for_quota(gate=gate, wait=False)), "a#", until=5)
+        t.check_subscriptions(first, "^!")
+        (seen,) = t.record(second_one.pipe(wait_for_quota(gate=gate, wait=False)), until=6)
+        assert (0.0, "error", "a usage limit is in force: limit", second(HOUR)) == (
+            *seen[:2],
+            seen[2].message,
+            seen[2].resets_at,
+        )
+        assert [] == second_one.subscriptions
+
+    def test_a_limit_that_is_lifted_does_not_hold_back(self) -> None:
+        """Without `wait` a stream may begin at the reset itself: the margin is for waits."""
+        t, gate = marbles(limit(10)), QuotaGate()
+        t.record(t.cold("#").pipe(wait_for_quota(gate=gate, wait=False)), until=10)
+        t.check(
+            rx.defer(lambda _: rx.just(HI)).pipe(
+                wait_for_quota(gate=gate, wait=False), ops.map(lambda _: HI)
+            ),
+            "(a|)",
+        )
+
+    def test_a_closed_gate_too_far_away(self) -> None:
+        """A stream that begins at such a limit fails without being subscribed."""
+        t, gate = marbles(limit()), QuotaGate()
+        gate.met(now=second(0), resets_at=second(2 * HOUR))
+        source = t.cold("a|")
+        ((_, kind, error),) = t.record(source.pipe(wait_for_quota(gate=gate, longest=HOUR)))
+        assert ("error", second(2 * HOUR)) == (kind, error.resets_at)
+        assert [] == source.subscriptions
+
+    def test_what_the_subscriber_raises_is_not_a_limit(self) -> None:
+        """Its exception closes no gate, even if it looks like a limit of the source."""
+        t, gate = marbles(limit()), QuotaGate()
+        errors: list[Exception] = []
+
+        def refuse(_: Any) -> None:
+            raise limit(1e10)
+
+        def at_once(observer: abc.ObserverBase[Any], _: Any = None) -> abc.DisposableBase:
+            observer.on_next(HI)
+            return Disposable()
+
+        for source in (t.cold("-a"), Observable(at_once)):
+            source.pipe(wait_for_quota(gate=gate)).subscribe(
+                refuse, errors.append, scheduler=t.scheduler
+            )
+        t.scheduler.advance_to(10.0)
+        assert [QuotaExceeded, QuotaExceeded] == [type(error) for error in errors]
+        assert 0 == gate.remaining(second(1))
+
+    def test_ticks_need_a_length(self) -> None:
+        """`every` must be positive."""
+        with pytest.raises(ValueError, match="every"):
+            wait_for_quota(every=0)
+
+
+class TestDisposal:
+    @pytest.mark.parametrize("when", [1.0, 60.0, 90.0])
+    def test_during_a_wait(self, when: float) -> None:
+        """Nothing is emitted or subscribed after disposal, and no timer stays armed."""
+        t = marbles(limit(300))
+        source = t.cold("#")
+        seen = t.record(source.pipe(wait_for_quota()), dispose_at=when)
+        assert {True} == {at <= when for at, *_ in seen}
+        t.check_subscriptions(source, "(^!)")
+        assert [] == list(armed(t.scheduler))
+
+    def test_with_the_last_word(self) -> None:
+        """A subscriber that leaves at `QuotaLifted` gets no new session."""
+        t = marbles(limit(30))
+        source = t.cold("#")
+        last = ops.take_while(lambda event: not is_end(event), inclusive=True)
+        seen = t.record(source.pipe(wait_for_quota(), last))
+        assert [(90.0, "next"), (90.0, "completed")] == [entry[:2] for entry in seen[-2:]]
+        t.check_subscriptions(source, "(^!)")
+
+    def test_of_the_running_source(self) -> None:
+        """Disposal ends the source, before and after a wait."""
+        t = marbles(limit(10))
+        before, after = t.cold("-a-#"), t.cold("----a")
+        source = one_after_the_other(before, after)
+        t.record(source.pipe(wait_for_quota(margin=0)), dispose_at=12)
+        t.check_subscriptions(before, "^--!")
+        t.check_subscriptions(after, "10s ^-!")
+
+
+class TestASharedGate:
+    def test_a_stream_waits_for_what_another_met(self) -> None:
+        """An agent that is to begin during the wait of another waits with it."""
+        t, gate = marbles(limit(100)), QuotaGate()
+        loop, audit = one_after_the_other(t.cold("#"), t.cold("-d|")), t.cold("a|")
+        seen: list[Any] = []
+        t.scheduler.schedule_absolute(
+            50.0,
+            lambda *_: audit.pipe(wait_for_quota(gate=gate, margin=0)).subscribe(
+                lambda event: seen.append((t.now, event)), scheduler=t.scheduler
+            ),
+        )
+        t.record(loop.pipe(wait_for_quota(gate=gate, margin=0)))
+        assert [(50, waiting(50, 100)), (100, QuotaLifted(waited=50)), (100, HI)] == seen
+        t.check_subscriptions(audit, "100s ^!")
+
+    def test_the_margin_of_a_closed_gate_counts(self) -> None:
+        """Whoever comes when the limit is lifted, but within the margin, waits for the rest."""
+        gate = QuotaGate()
+        gate.met(now=second(0), resets_at=second(100), message="limit")
+        t = marbles(limit(), x=waiting(30, 100), l=QuotaLifted(waited=30))
+        t.record(rx.empty(), until=130)
+        t.check(t.cold("d|").pipe(wait_for_quota(gate=gate)), "x 29s (ld)|", until=100)
+
+    @pytest.mark.parametrize(
+        ("status", "overage", "left"),
+        [("rejected", False, 90), ("rejected", True, 0), ("allowed_warning", False, 0)],
+    )
+    def test_a_rejected_request_closes_it_at_once(
+        self, status: Any, *, overage: bool, left: float
+    ) -> None:
+        """It does although the session continues; a warning does not, nor does paid overage."""
+        gate = QuotaGate()
+        told = RateLimited(status=status, resets_at=second(100), limit="five_hour", overage=overage)
+        t = marbles(limit(), r=told)
+        t.check(t.cold("-r-a").pipe(wait_for_quota(gate=gate)), "-r-a", until=10)
+        assert left == gate.remaining(second(10))
+        if left:
+            assert ("five_hour", second(100)) == (gate.message, gate.resets_at)
+
+    @pytest.mark.parametrize(("planned", "left"), [(False, 0), (True, 90)])
+    def test_a_planned_limit_outlasts_other_sessions(self, planned: bool, left: float) -> None:
+        """A session that another stream completes lifts a limit of the agent, not a planned one."""
+        gate = QuotaGate()
+        gate.met(now=second(0), resets_at=second(100), planned=planned)
+        gate.open()
+        assert left == gate.remaining(second(10))
+        gate.pass_by()
+        assert 0 == gate.remaining(second(10))
+
+    def test_an_error_without_a_time_waits_for_the_rejected_requests(self) -> None:
+        """The time of the structured signal serves an error that names none."""
+        rejected = RateLimited(status="rejected", resets_at=second(60))
+        t = marbles(limit(), r=rejected, x=waiting(59, 60, ""), l=QuotaLifted(waited=59))
+        source = one_after_the_other(t.cold("r#"), t.cold("|"))
+        t.check(source.pipe(wait_for_quota(margin=0)), "rx 58s (l|)")
+
+    @pytest.mark.parametrize(
+        ("diagram", "opened"),
+        [("rd", True), ("r|", True), ("r(f|)", False), ("r(i|)", False), ("rf", False)],
+    )
+    def test_a_session_that_ends_well_opens_it(self, diagram: str, opened: bool) -> None:
+        """A completed session opens the gate, one that failed or was interrupted does not."""
+        gate = QuotaGate()
+        t = marbles(
+            limit(),
+            r=RateLimited(status="rejected", resets_at=second(100)),
+            f=SessionEnded(outcome="failed"),
+            i=SessionEnded(outcome="interrupted"),
+        )
+        t.check(t.cold(diagram).pipe(wait_for_quota(gate=gate)), diagram, until=10)
+        assert (0 if opened else 90) == gate.remaining(second(10))
+
+    def test_it_may_be_opened_and_extended_during_a_wait(self) -> None:
+        """Changes of the limit by other streams count from the next tick on."""
+        for change, expected in (
+            (lambda gate: gate.open(), [0, 60, 120]),
+            (lambda gate: gate.met(now=second(70), resets_at=second(190)), [0, 60, 120, 180, 190]),
+        ):
+            t, gate = marbles(limit(150)), QuotaGate()
+            source = one_after_the_other(t.cold("#"), t.cold("|"))
+            t.scheduler.schedule_absolute(70.0, lambda *_, do=change, on=gate: do(on))
+            seen = t.record(source.pipe(wait_for_quota(gate=gate, margin=0)))
+            assert [*expected, expected[-1]] == [when for when, *_ in seen]
+
+    def test_it_may_be_extended_too_far(self) -> None:
+        """When another stream meets a limit beyond `longest`, the wait ends with the error."""
+        t, gate = marbles(limit(150)), QuotaGate()
+
+        def extend(*_: Any) -> None:
+            gate.met(now=second(70), resets_at=second(2 * HOUR))
+
+        t.scheduler.schedule_absolute(70.0, extend)
+        seen = t.record(t.cold("#").pipe(wait_for_quota(gate=gate, longest=HOUR)))
+        assert (120.0, "error", t.error) == seen[-1]
+
+
+class TestQuotaGate:
+    @pytest.mark.parametrize(
+        "row",
+        [row for row in rows("quota") if row["wait_ms"] is not None],
+        ids=lambda row: row["id"],
+    )
+    def test_follows_the_cases(self, row: dict[str, Any]) -> None:
+        """The seconds that remain are those of the case, and none when the reset is past."""
+        gate, now = QuotaGate(), datetime.fromisoformat(row["now"])
+        lifted = datetime.fromisoformat(row["reset" if "reset" in row else "expected_reset"])
+        gate.close(lifted, now=now, resets_at=lifted)
+        assert row["wait_ms"] == gate.remaining(now) * 1000
+
+    def test_the_later_of_two_limits_counts(self) -> None:
+        """A limit in force is only ever extended."""
+        gate = QuotaGate()
+        for resets in (100, 300, 200):
+            gate.met(now=second(0), resets_at=second(resets))
+        assert 300 == gate.remaining(second(0))
+
+    def test_a_known_end_counts_before_a_guess(self) -> None:
+        """A reported time replaces an estimate, and no estimate replaces it."""
+        gate = QuotaGate()
+        gate.met(now=second(0))
+        assert 900 == gate.remaining(second(0), margin=60)
+        gate.met(now=second(0), resets_at=second(100))
+        gate.close(second(5000), now=second(0))
+        assert (100, 160) == (gate.remaining(second(0)), gate.remaining(second(0), margin=60))
+
+    def test_a_time_replaces_a_pause_in_the_same_words(self) -> None:
+        """A limit whose end is learned later is lifted then, although the words are the same."""
+        gate = QuotaGate()
+        gate.met(now=second(0), message="limit")
+        assert gate.met(now=second(0), resets_at=second(5000), message="limit")
+        assert 5000 == gate.remaining(second(0))
+
+    def test_the_same_clock_time_is_not_tomorrow(self) -> None:
+        """The same message with a time a day later is stale; another message is not."""
+        for message, expected in (("resets 3pm", 900), ("other words", 24 * HOUR - 60)):
+            gate = QuotaGate()
+            gate.met(now=second(0), resets_at=second(100), message="resets 3pm")
+            gate.met(now=second(160), resets_at=second(100 + 24 * HOUR), message=message)
+            assert expected == gate.remaining(second(160))
+
+    def test_each_account_has_a_gate(self) -> None:
+        """A limit of one account binds its own streams only."""
+        gate = QuotaGate()
+        gate.of("mine").met(now=second(0), resets_at=second(100))
+        assert gate is gate.of(None)
+        assert [100, 0, 0] == [
+            each.remaining(second(0)) for each in (gate.of("mine"), gate.of("yours"), gate)
+        ]
+
+    def test_a_limit_that_is_past_is_replaced(self) -> None:
+        """After its end a limit delays nothing, and its time is forgotten."""
+        gate = QuotaGate()
+        gate.met(now=second(0), resets_at=second(100))
+        gate.met(now=second(100))
+        assert (None, 900) == (gate.resets_at, gate.remaining(second(100)))

@@ -120,8 +120,7 @@ def _runs(pid: int) -> bool:
     indirect=["parent"],
 )
 def test_children_die_with_a_killed_parent(
-    parent: tuple[subprocess.Popen[str], list[int]],
-    sign: signal.Signals,
+    parent: tuple[subprocess.Popen[str], list[int]], sign: signal.Signals
 ) -> None:
     """After `kill -9` nothing of the tree, nor the guardian, is left within 10 seconds.
 

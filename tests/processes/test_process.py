@@ -1,7 +1,8 @@
-"""The lines and the end of `process_lines`."""
+"""The lines and the end of `process_lines`, alone and together."""
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import io
 import os
@@ -10,9 +11,11 @@ import threading
 from pathlib import Path
 
 import pytest
+from reactivex import operators as ops
+from reactivex.scheduler import EventLoopScheduler, NewThreadScheduler
 
 from cuggino.errors import LineTooLong, ProcessFailed, SpawnFailed, StorageError
-from cuggino.processes import process_lines, reading
+from cuggino.processes import OpenInput, process_batches, process_lines, reading
 from cuggino.testing import VirtualClock, no_leaks
 from tests.limits import LIMIT
 from tests.processes.enclosures import plain_only
@@ -109,11 +112,11 @@ def test_the_exit_code_and_the_tail_of_stderr_are_in_the_error() -> None:
     recorder = Recorder(process_lines(["sh", "-c", "echo out; echo broken >&2; exit 7"])).wait()
     assert recorder.items == [b"out"]
     assert isinstance(recorder.error, ProcessFailed)
-    assert (
-        recorder.error.argv0,
-        recorder.error.child_exit_code,
-        recorder.error.stderr_tail,
-    ) == ("sh", 7, "broken\n")
+    assert (recorder.error.argv0, recorder.error.child_exit_code, recorder.error.stderr_tail) == (
+        "sh",
+        7,
+        "broken\n",
+    )
 
 
 def test_a_signal_is_a_negative_exit_code() -> None:
@@ -418,3 +421,151 @@ def _own_threads() -> int:
         for thread in threading.enumerate()
         if thread.name != "cuggino-loop"
     )
+
+
+def test_lines_that_come_at_once_can_come_together(tmp_path: Path) -> None:
+    """Batches are the lines in their order, none empty: one batch for one write of the program."""
+    code = "import os; os.write(1, b'a\\nb\\nc'); os.read(0, 1); os.write(1, b'd\\n\\ne')"
+    argv = python(code)
+    stream = process_batches(argv, cwd=tmp_path, env=dict(os.environ), stdin=b"x")
+    recorder = Recorder(stream).wait()
+    assert [b"a", b"b", b"cd", b"", b"e"] == [line for batch in recorder.items for line in batch]
+    assert all(recorder.items)
+    assert recorder.completed
+
+
+PRINTS = """
+import fcntl, os, sys, termios, time
+def is_read():
+    return not int.from_bytes(fcntl.ioctl(1, termios.FIONREAD, bytes(4)), sys.byteorder)
+for line in (b"a", b"b"):
+    os.write(1, line + b"\\n")
+    while not is_read(): time.sleep(0.001)
+for line in (b"c", b"d", b"e"):
+    os.write(1, line + b"\\n")
+assert not is_read()
+"""
+"""Prints two lines when the one before has been read, then three that it leaves in the pipe."""
+
+
+def test_lines_that_follow_each_other_quickly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are read together after a while, or at once when the program ends."""
+    monkeypatch.setattr(reading, "GATHER", LIMIT * 10)
+    stream = process_batches(python(PRINTS), cwd=tmp_path, env=dict(os.environ), stdin=b"")
+    recorder = Recorder(stream).wait()
+    assert recorder.items == [[b"a"], [b"b"], [b"c", b"d", b"e"]]
+    assert recorder.completed
+
+
+def test_disposal_between_two_batches_ends_the_process(tmp_path: Path) -> None:
+    """Disposed when a batch has come, nothing more comes, and process and pipes are gone."""
+    before = descriptors()
+    code = "import os, time; os.write(1, b'a\\nb\\n'); time.sleep(600)"
+    recorder = Recorder(
+        process_batches(python(code), cwd=tmp_path, env=dict(os.environ), stdin=b"")
+    )
+    recorder.wait_first()
+    (child,) = children()
+    recorder.subscription.dispose()
+    assert [[b"a", b"b"]] == recorder.items
+    assert not alive(child)
+    assert eventually(lambda: descriptors() <= before)
+
+
+LISTENS = "import sys\nfor line in sys.stdin: print(line.rstrip()[-9:], len(line), flush=True)"
+
+
+def spoken_to(code: str, stdin: OpenInput, folder: Path) -> Recorder:
+    return Recorder(process_batches(python(code), cwd=folder, env=dict(os.environ), stdin=stdin))
+
+
+def test_input_that_stays_open(tmp_path: Path) -> None:
+    """Input added before and during the run reaches the process in order, until the end."""
+    before = descriptors()
+    stdin = OpenInput()
+    stdin.add(b"first\n")
+    recorder = spoken_to(LISTENS, stdin, tmp_path)
+    assert recorder.wait_first() == [b"first 6"]
+    stdin.add(b"second\n")
+    stdin.end()
+    stdin.add(b"too late\n")
+    recorder.wait()
+    assert [b"first 6", b"second 7"] == [line for batch in recorder.items for line in batch]
+    assert recorder.completed
+    assert eventually(lambda: descriptors() <= before)
+
+
+def test_more_input_than_a_pipe_holds(tmp_path: Path) -> None:
+    """Megabytes are written as the process reads; the end comes after all of it."""
+    stdin = OpenInput()
+    stdin.add(b"x" * 5_000_000 + b" one\n")
+    recorder = spoken_to(LISTENS, stdin, tmp_path)
+    recorder.wait_first()
+    stdin.add(b"y" * 3_000_000 + b" two\n")
+    stdin.end()
+    recorder.wait()
+    expected = [b"xxxxx one 5000005", b"yyyyy two 3000005"]
+    assert expected == [line for batch in recorder.items for line in batch]
+
+
+@pytest.mark.parametrize("code", ["", "import os; os.close(0); os.write(1, b'closed\\n')"])
+def test_a_process_that_reads_no_input(tmp_path: Path, code: str) -> None:
+    """Input that the process does not read is dropped, and nothing waits for it."""
+    before = descriptors()
+    stdin = OpenInput()
+    stdin.add(b"x" * 1_000_000)
+    recorder = spoken_to(code, stdin, tmp_path)
+    recorder.wait()
+    assert recorder.completed
+    stdin.add(b"more")
+    stdin.close()
+    assert eventually(lambda: descriptors() <= before)
+
+
+def test_disposal_with_input_left(tmp_path: Path) -> None:
+    """A process that is ended leaves no descriptor, however much input is left."""
+    before = descriptors()
+    stdin = OpenInput()
+    stdin.add(b"x" * 1_000_000)
+    recorder = spoken_to("import time; print(flush=True); time.sleep(600)", stdin, tmp_path)
+    recorder.wait_first()
+    (child,) = children()
+    recorder.subscription.dispose()
+    stdin.close()
+    assert not alive(child)
+    assert eventually(lambda: descriptors() <= before)
+
+
+def test_all_is_told_on_the_scheduler_of_the_subscription() -> None:
+    """Every line comes on the thread of the scheduler that was given, which stays open."""
+    lane = EventLoopScheduler()
+    recorder = Recorder(process_lines(["seq", "1000"]), scheduler=lane).wait()
+    again = Recorder(process_lines(["seq", "1000"]), scheduler=lane).wait()
+    try:
+        assert len(recorder.items) == 1000
+        assert len(recorder.threads | again.threads) == 1
+    finally:
+        lane.dispose()
+
+
+def test_a_scheduler_of_many_threads_does_not_mix_lines_up() -> None:
+    """A scheduler that is not serial is replaced by a private thread."""
+    recorder = Recorder(process_lines(["seq", "20000"]), scheduler=NewThreadScheduler()).wait()
+    assert [b"%d" % number for number in range(1, 20001)] == recorder.items
+    assert len(recorder.threads) == 1
+
+
+def test_blocking_run_gives_the_last_line() -> None:
+    """`Observable.run()` works as for any other stream."""
+    assert process_lines(["seq", "3"]).run() == b"3"
+
+
+def test_await_gives_the_list_on_the_event_loop() -> None:
+    """`await` in an asyncio program gets its result without another timer waking the loop."""
+
+    async def main() -> list[bytes]:
+        return await asyncio.wait_for(process_lines(["seq", "3"]).pipe(ops.to_list()), 10)
+
+    assert asyncio.run(main()) == [b"1", b"2", b"3"]

@@ -17,12 +17,7 @@ from reactivex.scheduler import EventLoopScheduler
 
 from cuggino.operators import merge_at_most, on_loop
 from cuggino.processes import interrupt_processes, process_lines
-from cuggino.processes.process_tree import (
-    COOKIE,
-    ProcessTree,
-    _environment,
-    _psutil_environment,
-)
+from cuggino.processes.process_tree import COOKIE, ProcessTree, _environment, _psutil_environment
 from tests.limits import LIMIT
 from tests.processes.enclosures import outside, plain_only
 from tests.processes.subscribers import (

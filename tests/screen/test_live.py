@@ -24,7 +24,7 @@ from cuggino_cli.screen.live import KeyActions, LiveScreen
 from cuggino_cli.screen.terminal import Lines
 from tests.cli.keyboard import ENTER, pasted
 from tests.limits import LIMIT
-from tests.processes.test_terminal import SHELL
+from tests.processes.test_process_enclosed import SHELL
 
 from .live_lines import line
 from .pseudo_terminal import PseudoTerminal

@@ -1,16 +1,23 @@
-"""The backlog: its items, and moving them."""
+"""The backlog: its items, their order, moving, adding and removing them."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
 import pytest
+from hypothesis import given, strategies as st
 
-from cuggino.errors import StorageError
+from cuggino.errors import ConfigError, StorageError
 from cuggino.storage import Backlog, Workspace
+from cuggino.storage.backlog import next_number
+from cuggino.storage.moving import visible_entries
+from tests.vectors import each
 
 
 def drop(workspace: Workspace, name: str, text: str = "do it") -> str:
@@ -207,3 +214,316 @@ class TestParking:
         with pytest.raises(StorageError, match=r"backlog/a\.md is gone"):
             backlog.remove("a.md")
         assert ([], []) == (names(workspace.backlog), names(workspace.archive))
+
+
+class TestAdding:
+    def test_numbering(self, workspace: Workspace, backlog: Backlog) -> None:
+        """A new item's number follows the highest in the backlog, parked items and archive."""
+        assert "001-add-a-login-page.md" == backlog.add("Add a login page!", "With a form.\n")
+        added = (workspace.backlog / "001-add-a-login-page.md").read_bytes()
+        assert b"# Add a login page!\n\nWith a form.\n" == added
+        assert "002-b.md" == backlog.add(" b\n")
+        assert b"# b\n" == (workspace.backlog / "002-b.md").read_bytes()
+        drop(workspace, "041-x.md")
+        backlog.park("041-x.md", "why")
+        assert "042-c.md" == backlog.add("c")
+        backlog.remove("042-c.md")
+        assert "043-d.md" == backlog.add("d")
+        digest = backlog.digest("043-d.md")
+        assert digest is not None
+        backlog.archive("043-d.md", "max-iterations", digest)
+        drop(workspace, "7-of-9.md")
+        assert "044-e.md" == backlog.add("e")
+
+    def test_a_thousand_items(self, workspace: Workspace, backlog: Backlog) -> None:
+        """Items are processed in the order of their addition, beyond the 999th."""
+        drop(workspace, "101-old.md")
+        drop(workspace, "998-old.md")
+        added = [backlog.add(title) for title in ("z", "y", "x")]
+        assert ["999-z.md", "999001-y.md", "999002-x.md"] == added
+        assert ["101-old.md", "998-old.md", *added] == backlog.items()
+
+    @pytest.mark.parametrize(
+        ("title", "name"),
+        [
+            ("Größe / Länge", "001-größe-länge.md"),
+            ("../../etc/passwd", "001-etc-passwd.md"),
+            ("?!", "001-item.md"),
+            ("x" * 300, f"001-{'x' * 48}.md"),
+            ("\x1b[2J wipe", "001-2j-wipe.md"),
+            ("日本語 " * 40, None),
+        ],
+    )
+    def test_names_from_titles(self, backlog: Backlog, title: str, name: str | None) -> None:
+        """The name has the letters and digits of the title, in any script, up to a limit."""
+        added = backlog.add(title)
+        assert name is None or name == added
+        assert [added] == backlog.items()
+        assert "/" not in added
+
+    def test_a_full_disk(
+        self, workspace: Workspace, backlog: Backlog, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A failed write leaves no empty item that a watch would pick up."""
+
+        def full(_path: Path, _text: str) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr("cuggino.storage.backlog.write_atomic", full)
+        with pytest.raises(StorageError, match="No space left on device"):
+            backlog.add("Log in")
+        assert [] == names(workspace.backlog)
+
+    def test_a_blank_title(self, backlog: Backlog) -> None:
+        """An item needs a title."""
+        with pytest.raises(ConfigError, match="the title is empty"):
+            backlog.add(" \n ")
+        assert [] == backlog.items()
+
+    def test_removed_is_archived(self, workspace: Workspace, backlog: Backlog) -> None:
+        """A removed item is in the archive."""
+        drop(workspace, "a.md", "text")
+        name = backlog.remove("a.md")
+        assert name.endswith("-removed-a.md")
+        assert "text" == (workspace.archive / name).read_text()
+        assert [] == backlog.items()
+
+    def test_a_parked_one_can_be_removed(self, workspace: Workspace, backlog: Backlog) -> None:
+        """Removal falls back to a parked item if the backlog has none of the name."""
+        drop(workspace, "a.md", "parked")
+        backlog.park("a.md", "why")
+        drop(workspace, "a.md", "new")
+        assert "new" == (workspace.archive / backlog.remove("a.md")).read_text()
+        assert "parked" == (workspace.archive / backlog.remove("a.md")).read_text()
+        assert [] == names(workspace.parked)
+
+
+AFTER_A = "---\nafter: a\n---\n# B\n"
+
+Write = Callable[..., None]
+
+
+@pytest.fixture
+def write(backlog: Backlog) -> Write:
+    def write(**texts: str) -> None:
+        for name, text in texts.items():
+            backlog.path(f"{name}.md").write_text(text)
+
+    return write
+
+
+def archive(backlog: Backlog, name: str, outcome: str) -> None:
+    digest = backlog.digest(name)
+    assert digest is not None
+    assert backlog.archive(name, outcome, digest)
+
+
+def test_an_item_waits_for_the_one_before_it(backlog: Backlog, write: Write) -> None:
+    """It may begin once that is archived, approved or at its last iteration."""
+    for outcome in ("approved", "max-iterations"):
+        write(a="# A\n", b=AFTER_A)
+        order = backlog.order(backlog.items())
+        assert ("a.md",) == order.ready
+        assert {"b.md": ("a.md",)} == order.waiting
+        archive(backlog, "a.md", outcome)
+        assert ("b.md",) == backlog.order(backlog.items()).ready
+
+
+def test_an_item_waits_for_its_time(backlog: Backlog, write: Write) -> None:
+    """Of several times the latest counts; those after the item wait for it; a bad time holds it."""
+    write(
+        a="---\nafter: [2026-12-01 UTC, 2026-12-01 08:00 UTC]\n---\n# A\n",
+        b=AFTER_A,
+        c="---\nafter:\n  - 2026-13-01\n---\n# C\n",
+    )
+    for hour, ready in ((7, ()), (8, ("a.md",))):
+        now = datetime(2026, 12, 1, hour, tzinfo=UTC)
+        order = backlog.order(backlog.items(), now=now)
+        assert ready == order.ready
+        assert {"b.md": ("a.md",)} == order.waiting
+        assert bool(ready) is backlog.may_begin("a.md", now)
+        bad = "comes after 2026-13-01, which is not a time: month must be in 1..12"
+        until = {} if ready else {"a.md": "until 2026-12-01 08:00 UTC"}
+        assert {"c.md": bad, **until} == order.reasons
+
+
+def test_what_a_person_took_out_holds_an_item(backlog: Backlog, write: Write) -> None:
+    """A parked item and a removed one have not landed, even if they had before."""
+    write(a="# A\n", b=AFTER_A)
+    archive(backlog, "a.md", "approved")
+    write(a="# A\n")
+    backlog.park("a.md", "failed")
+    assert {"b.md": "comes after a.md, which is parked"} == backlog.order(backlog.items()).held
+    backlog.remove("a.md")
+    assert {"b.md": "comes after a.md, which was removed"} == backlog.order(backlog.items()).held
+    write(a="# A\n")
+    archive(backlog, "a.md", "approved")
+    assert ("b.md",) == backlog.order(backlog.items()).ready
+
+
+def test_a_parked_item_of_the_same_name_holds_nothing(backlog: Backlog, write: Write) -> None:
+    """Only the item in the backlog counts, not the parked one."""
+    write(a="# A\n", b=AFTER_A)
+    backlog.park("a.md", "failed")
+    write(a="# A\n")
+    assert ("a.md",) == backlog.order(backlog.items()).ready
+
+
+def test_items_held_for_other_reasons(backlog: Backlog, write: Write) -> None:
+    """They hold what comes after them, and nothing else."""
+    write(a="# A\n", b=AFTER_A, c="# C\n")
+    order = backlog.order(backlog.items(), held={"a.md": "has a spec issue"})
+    assert ("c.md",) == order.ready
+    assert {
+        "a.md": "has a spec issue",
+        "b.md": "comes after a.md, which has a spec issue",
+    } == order.held
+
+
+def test_an_edited_item(backlog: Backlog, write: Write) -> None:
+    """Each survey reads what has changed."""
+    write(a="# A\n", b=AFTER_A)
+    assert ("a.md",) == backlog.order(backlog.items()).ready
+    write(b="# B, without anything before it\n")
+    assert ("a.md", "b.md") == backlog.order(backlog.items()).ready
+
+
+def test_the_focus_has_no_front_matter(backlog: Backlog, write: Write) -> None:
+    """Agents read the text of the item."""
+    write(b=f"{AFTER_A}\nBlue.\n", c="---\nprose\n---\nmore\n")
+    assert "The file `.cuggino/backlog/b.md`, with this content:\n\n# B\n\nBlue." == backlog.focus(
+        "b.md"
+    )
+    assert backlog.focus("c.md").endswith("content:\n\n---\nprose\n---\nmore")
+    assert "B" == backlog.title("b.md")
+
+
+@pytest.mark.parametrize("text", ["\nBlue.\n", ""])
+def test_an_added_item_keeps_its_front_matter(backlog: Backlog, text: str) -> None:
+    """The title follows it."""
+    first = backlog.add("A")
+    second = backlog.add("B", f"---\nafter: {first}\n---\n{text}")
+    assert {second: (first,)} == backlog.order(backlog.items()).waiting
+    assert "B" == backlog.title(second)
+    assert backlog.focus(second).endswith(f"content:\n\n# B\n{text}".strip())
+
+
+def test_front_matter_alone_is_no_item(backlog: Backlog, write: Write) -> None:
+    """There is nothing to work on."""
+    write(a="---\nafter: b\n---\n\n", b="# B\n")
+    survey = backlog.survey()
+    assert ["b.md"] == survey.items
+    assert {"a.md": "empty"} == survey.problems
+    with pytest.raises(ConfigError, match="is empty"):
+        backlog.focus("a.md")
+
+
+def test_a_long_item(backlog: Backlog, write: Write) -> None:
+    """An item is blank only if all of it is."""
+    write(a=f"{AFTER_A[:18]}\n{' ' * 100_000}x", b=" " * 100_000, c=f"{' ' * 100_000}x")
+    assert ["a.md", "c.md"] == backlog.items()
+
+
+SEPARATED = st.tuples(
+    st.integers(0, 999_999), st.integers(3, 6), st.sampled_from(["-a.md", ".md"])
+).map(lambda drawn: f"{drawn[0]:0{drawn[1]}}{drawn[2]}")
+
+
+@each(
+    "expected, names",
+    [
+        ("001", []),
+        ("001", ["login.md", "7-of-9.md", "12-x.md", "20261121-x.md", "0015x.md"]),
+        ("002", ["001-a.md"]),
+        ("011", ["010.md", "009-b.md"]),
+        ("0012", ["0011-a.md"]),
+        ("101", ["0999-a.md", "100-b.md"]),
+        ("999", ["998-a.md"]),
+        ("999001", ["999-a.md"]),
+        ("999001", ["999-a.md", "1000-b.md"]),
+        ("999002", ["999-a.md", "999001-b.md", "1000-c.md"]),
+        ("1002", ["100-a.md", "1001-b.md"]),
+        ("999999001", ["999999-a.md"]),
+        ("999999002", ["999999001-a.md"]),
+        ("9999001", ["9999-a.md"]),
+        ("9999002", ["9999001-a.md"]),
+    ],
+)
+def test_next_number(expected: str, names: list[str]) -> None:
+    """It follows the last number in its width, and never gets wider."""
+    assert expected == next_number(names)
+
+
+@given(names=st.lists(SEPARATED, max_size=8), more=st.integers(1, 40))
+def test_each_new_name_comes_last(names: list[str], more: int) -> None:
+    """For any numbers, each added name sorts after all others."""
+    for _ in range(more):
+        added = f"{next_number(names)}-new.md"
+        assert all(name < added for name in names)
+        names = [*names, added]
+
+
+def test_two_thousand_and_more() -> None:
+    """Names added one after another stay in order across every overflow."""
+    names = ["000-first.md"]
+    for _ in range(2500):
+        names.append(f"{next_number(names[-1:])}-x.md")
+    assert sorted(names) == names
+    assert len(set(names)) == len(names)
+    assert "999999502-x.md" == names[-1]
+
+
+def filled(folder: Path) -> Workspace:
+    """A workspace with the items `a.md` and `b.md` and an empty file."""
+    workspace = Workspace(folder)
+    workspace.open()
+    for name, text in (("b.md", "x"), ("a.md", "x"), ("empty.md", "")):
+        (workspace.backlog / name).write_text(text)
+    return workspace
+
+
+def test_items_and_problems_come_from_one_listing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder is listed once for both."""
+    backlog = Backlog(filled(tmp_path))
+    looked: list[Path] = []
+
+    def note(folder: Path) -> list[os.DirEntry[str]]:
+        looked.append(folder)
+        return visible_entries(folder)
+
+    monkeypatch.setattr("cuggino.storage.backlog.visible_entries", note)
+    assert (["a.md", "b.md"], {"empty.md": "empty"}) == backlog.survey()
+    assert 1 == len(looked)
+
+
+def test_a_file_deleted_during_the_listing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file deleted after the listing is neither an item nor a problem."""
+
+    def listed(folder: Path) -> list[os.DirEntry[str]]:
+        entries = visible_entries(folder)
+        (folder / "a.md").unlink()
+        return entries
+
+    backlog = Backlog(filled(tmp_path))
+    monkeypatch.setattr("cuggino.storage.backlog.visible_entries", listed)
+    assert (["b.md"], {"empty.md": "empty"}) == backlog.survey()
+
+
+def test_an_item_that_cannot_be_read_is_not_archived(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An unreadable item may have changed, so it stays."""
+    workspace = filled(tmp_path)
+    backlog = Backlog(workspace)
+    digest = backlog.digest("a.md")
+    assert digest is not None
+
+    def refuse(_path: Path) -> str | None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("cuggino.storage.backlog.digest_of", refuse)
+    assert not backlog.archive("a.md", "approved", digest)
+    assert backlog.is_there("a.md")
+    assert [] == list(workspace.archive.iterdir())

@@ -1,9 +1,12 @@
-"""The journal of a run: line format, recovery after a crash, and durability."""
+"""The journal of a run: line format, recovery, durability, full disks and the size limit."""
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import os
+import resource
 import stat
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
@@ -15,11 +18,12 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from cuggino import events as ev
 from cuggino.errors import StorageError
-from cuggino.storage.journal import Journal, iter_entries, list_journals, read_journal
+from cuggino.events import Progress, RunContinued, RunStarted, dump_event_bytes
+from cuggino.storage.journal import EVENT_LIMIT, Journal, iter_entries, list_journals, read_journal
 from tests.events.generated import EVENTS, events_of
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
-STARTED = ev.RunStarted(run_id="0193-a", kind="run", command="cuggino run", focus="login")
+STARTED = RunStarted(run_id="0193-a", kind="run", command="cuggino run", focus="login")
 
 
 @pytest.fixture
@@ -310,3 +314,161 @@ def test_any_events_round_trip(
     assert said == [(e.event, e.at, e.stage) for e in entries]
     assert tuple(entries) == read_journal(journal.path).entries[1:]
     assert entries == list(iter_entries(journal.path))[1:]
+
+
+TEXT = "0123456789" * 200_000
+
+
+def written(tmp_path: Path, event: ev.Event) -> ev.Event:
+    """Write the event to a journal, and return what is read from it."""
+    journal = Journal.create(tmp_path, STARTED, at=AT)
+    entry = journal.append(event, at=AT, stage="implementing#1")
+    journal.close()
+    assert entry == read_journal(journal.path).last
+    return entry.event
+
+
+def test_a_long_output(tmp_path: Path) -> None:
+    """An output of 2 MB is cut in the middle, with the size of what is left out."""
+    kept = written(tmp_path, ev.ToolResult(name="t", output=TEXT, is_error=True))
+    assert isinstance(kept, ev.ToolResult)
+    begin, mark, end = kept.output.split("\n")
+    assert "[... 1.9 MB left out ...]" == mark
+    assert TEXT.startswith(begin)
+    assert TEXT.endswith(end)
+    assert ("t", True, len(begin)) == (kept.name, kept.is_error, len(end))
+    assert len(dump_event_bytes(kept)) <= EVENT_LIMIT
+    assert EVENT_LIMIT * 2 < (tmp_path / "0193-a.jsonl").stat().st_size * 3 <= EVENT_LIMIT * 4
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        ev.AgentMessage(text=TEXT, message_id="m"),
+        ev.Thinking(text="é" * 300_000),
+        ev.ToolResult(name="t", output="\0" * 300_000),
+        ev.ToolResult(name="t", output="\ud83d" * 300_000),
+        ev.ToolCall(name="Write", input={"file_path": "a", "content": TEXT}, id="t"),
+        ev.ToolCall(name="Edit", input={"edits": [{"new_string": TEXT[:9000]}] * 90}, id="t"),
+        ev.ToolCall(name="mcp__x__y", input={"numbers": list(range(40_000))}, id="t"),
+        ev.ToolCall(name="mcp__x__y", input={f"k{n}": "word" for n in range(20_000)}, id="t"),
+    ],
+    ids=lambda event: f"{event.tag}-{len(dump_event_bytes(event))}",
+)
+def test_any_long_event_of_an_agent(tmp_path: Path, event: ev.Event) -> None:
+    """Whatever makes an event long, it is below the limit, readable, and the same kind of event."""
+    kept = written(tmp_path, event)
+    assert type(event) is type(kept)
+    assert len(dump_event_bytes(kept)) <= EVENT_LIMIT
+    assert "left out" in str(kept)
+    assert getattr(event, "name", None) == getattr(kept, "name", None)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        ev.StageFinished(outcome={"value": TEXT}),
+        ev.RequestChanges(content=TEXT),
+        ev.CheckCommandOutput(iteration=1, output=TEXT, exit_code=1),
+        ev.ToolResult(name="t", output=TEXT[: EVENT_LIMIT - 100]),
+    ],
+    ids=lambda event: event.tag,
+)
+def test_what_is_kept_whole(tmp_path: Path, event: ev.Event) -> None:
+    """Outcomes, markers and checks are whole, as a resumed run uses them; so is all below it."""
+    assert event == written(tmp_path, event)
+
+
+class Disk(io.FileIO):
+    """A disk with limited room: a write takes what fits, and the next one fails."""
+
+    room = 1 << 20
+
+    def write(self, data: Any) -> int:
+        if self.room == 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        taken = super().write(bytes(data)[: self.room])
+        self.room -= taken
+        return taken
+
+
+@pytest.mark.parametrize("room", [0, 1, 50, 100])
+def test_a_full_disk(tmp_path: Path, room: int) -> None:
+    """A partial line on a full disk is cut immediately, and writing resumes with free space."""
+    made = Journal.create(tmp_path, STARTED, at=AT)
+    made.close()
+    good = made.path.read_bytes()
+    disk = Disk(made.path, "ab")
+    journal = Journal(made.path, disk, run_id="0193-a", seq=1, length=len(good), sync=True)
+    disk.room = room
+    for _ in range(2):
+        with pytest.raises(StorageError, match=r"0193-a\.jsonl: No space left") as caught:
+            journal.append(Progress(content="x" * 200), at=AT)
+        assert "write journal" == caught.value.operation
+        assert good == made.path.read_bytes()
+    disk.room = 1 << 20
+    assert 2 == journal.append(Progress(content="small"), at=AT).seq
+    journal.close()
+    assert [STARTED, Progress(content="small")] == events(made.path)
+
+
+class StubbornDisk(Disk):
+    """A full disk that cannot truncate either."""
+
+    def truncate(self, size: int | None = None, /) -> int:
+        if self.room == 0:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return super().truncate(size)
+
+
+def test_a_disk_that_cannot_truncate(tmp_path: Path) -> None:
+    """A partial line that cannot be cut immediately is cut before the next write."""
+    made = Journal.create(tmp_path, STARTED, at=AT)
+    made.close()
+    good = made.path.read_bytes()
+    disk = StubbornDisk(made.path, "ab")
+    journal = Journal(made.path, disk, run_id="0193-a", seq=1, length=len(good), sync=True)
+    disk.room = 10
+    with pytest.raises(StorageError, match="No space left"):
+        journal.append(RunContinued(), at=AT)
+    assert len(good) + 10 == made.path.stat().st_size
+    with pytest.raises(StorageError, match="Input/output error"):
+        journal.append(RunContinued(), at=AT)
+    disk.room = 1 << 20
+    journal.append(RunContinued(), at=AT)
+    journal.close()
+    assert [STARTED, RunContinued()] == events(made.path)
+
+
+def test_no_room_for_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A journal whose first line cannot be written does not exist."""
+    monkeypatch.setattr(Disk, "room", 5)
+    monkeypatch.setattr("cuggino.storage.journal.writer.io.FileIO", Disk)
+    with pytest.raises(StorageError, match="No space left"):
+        Journal.create(tmp_path, STARTED, at=AT)
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_limit_of_the_system(tmp_path: Path) -> None:
+    """A file size limit hit within a line leaves only whole lines."""
+    journal = Journal.create(tmp_path, STARTED, at=AT)
+    good = journal.path.read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(good) + 100, hard))
+    try:
+        with pytest.raises(StorageError, match="File too large"):
+            journal.append(Progress(content="x" * 200), at=AT)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert good == journal.path.read_bytes()
+    journal.append(RunContinued(), at=AT)
+    journal.close()
+    assert [STARTED, RunContinued()] == events(journal.path)
+
+
+def test_a_folder_that_cannot_be_created(tmp_path: Path) -> None:
+    """A journal without a possible folder is an error with the path of the file."""
+    (tmp_path / "journal").write_text("a file\n")
+    with pytest.raises(StorageError, match=r"journal/0193-a\.jsonl: ") as caught:
+        Journal.create(tmp_path / "journal", STARTED, at=AT)
+    assert "write journal" == caught.value.operation

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
-from types import MappingProxyType
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any, ClassVar, TypeVar
 
 import reactivex as rx
 from reactivex import Observable, operators as ops
@@ -28,21 +27,265 @@ from tests.testing.plain_agent import GuardedPlainAgent, PlainAgent
 
 _ARGUMENT = 128 * 1024
 """The maximum size of one program argument in bytes."""
+BROKEN: dict[type[PlainAgent], tuple[type[Rules], tuple[str, ...]]] = {}
+"""The suite and the rules that each agent fails."""
+A = TypeVar("A", bound=type[PlainAgent])
 
 
-class TalksOn(PlainAgent):
-    @override
-    def spawn(self, options: SpawnOptions) -> Observable[ev.LlmAgentEvent]:
-        return super().spawn(options).pipe(ops.concat(rx.of(ev.SystemMessage(text="bye"))))
+def fails(suite: type[Rules], *rules: str) -> Callable[[A], A]:
+    """Add an agent that breaks these rules of the suite."""
+
+    def added(agent: A) -> A:
+        BROKEN[agent] = (suite, rules)
+        return agent
+
+    return added
 
 
-class BeginsSilently(PlainAgent):
-    @override
-    def spawn(self, options: SpawnOptions) -> Observable[ev.LlmAgentEvent]:
-        kept = ops.filter(lambda event: not isinstance(event, ev.SystemMessage))
-        return super().spawn(options).pipe(kept)
+def broken(suite: type[Rules], name: str, rules: str, **methods: Any) -> type[PlainAgent]:
+    """Add an agent of this name with other methods, which breaks these rules."""
+    base = GuardedPlainAgent if suite is GuardConformance else PlainAgent
+    return fails(suite, *rules.split())(type(name, (base,), methods))
 
 
+def mapped(change: Callable[[ev.LlmAgentEvent], list[ev.LlmAgentEvent]]) -> Any:
+    """Return a session whose every event becomes these."""
+    return lambda self, options: PlainAgent.spawn(self, options).pipe(mapcat(change))
+
+
+def taken(kind: str, *, for_: AgentFailure) -> Any:
+    """Return a judge that takes this failure for another."""
+    return lambda self, found: for_ if found == kind else PlainAgent.reason(self, found)
+
+
+of_agents = partial(broken, AgentConformance)
+of_failures = partial(broken, FailureConformance)
+of_guards = partial(broken, GuardConformance)
+
+of_agents(
+    "TalksOn",
+    "session_ended_is_last",
+    spawn=lambda self, options: PlainAgent.spawn(self, options).pipe(
+        ops.concat(rx.of(ev.SystemMessage(text="bye")))
+    ),
+)
+of_agents(
+    "BeginsSilently",
+    "start",
+    spawn=mapped(lambda event: [] if isinstance(event, ev.SystemMessage) else [event]),
+)
+of_agents(
+    "LosesSpaces",
+    "text",
+    message=lambda self, text, name: PlainAgent.message(self, text.replace("  ", " "), name),
+)
+of_agents(
+    "NamesDeltasAnew",
+    "deltas",
+    deltas=lambda self, text, name: PlainAgent.deltas(self, text, f"{name} as it is written"),
+)
+of_agents("ThinksAloud", "reasoning", thought=lambda _self, text: ev.AgentMessage(text=text))
+of_agents(
+    "HasNamesOfItsOwn",
+    "tool_names",
+    call=lambda self, name, given, call: PlainAgent.call(
+        self, str({"Bash": "shell"}.get(name, name)), given, call
+    ),
+)
+of_agents(
+    "LosesIds",
+    "results",
+    result=lambda self, _call, output, failed: PlainAgent.result(self, "unknown", output, failed),
+)
+of_agents(
+    "NeverErrs",
+    "failed_command",
+    result=lambda self, call, output, _failed: PlainAgent.result(self, call, output, False),
+)
+of_agents(
+    "LosesOutput",
+    "outputs",
+    result=lambda self, call, output, failed: PlainAgent.result(
+        self, call, "" if failed else output, failed
+    ),
+)
+of_agents("HasNoVersion", "is_an_agent", check=lambda _self: "")
+of_agents(
+    "PutsPromptsInArguments",
+    "long_prompt",
+    prompt_of=lambda _self, options: options.prompt[:_ARGUMENT],
+)
+of_agents(
+    "PutsSystemPromptsInArguments",
+    "long_system_prompt",
+    system_of=lambda self, options: PlainAgent.system_of(self, options)[:_ARGUMENT],
+)
+of_agents(
+    "AnnouncesNoMessages",
+    "message message_during_the_last_answer",
+    told=lambda _self, text: ev.SystemMessage(text=text),
+)
+of_agents("ClaimsMessages", "message", hear=lambda _self, _options, _heard: None)
+of_agents(
+    "TrimsMessages",
+    "message",
+    told=lambda self, text: PlainAgent.told(self, text.partition("\n")[0]),
+)
+of_agents(
+    "AnnouncesMessagesTwice",
+    "message message_during_the_last_answer",
+    spawn=mapped(lambda event: [event] * (1 + isinstance(event, ev.Steered))),
+)
+of_agents(
+    "AsksForMessages",
+    "no_messages",
+    begin=lambda _self, options, _session: emit(
+        *([] if options.messages is None else [ev.UserMessage(text="What do you say?")])
+    ),
+)
+of_agents(
+    "HasOneModel",
+    "model",
+    ask_model=lambda self, options, said, *, is_resumed: PlainAgent.ask_model(
+        self, replace(options, model=None), said, is_resumed=is_resumed
+    ),
+)
+of_agents(
+    "KeepsItsEnvironment", "environment", env=lambda _self, _options: {"PATH": "/usr/bin:/bin"}
+)
+of_agents(
+    "WorksInAnotherFolder",
+    "working_directory",
+    process=lambda self, command, options: PlainAgent.process(
+        self, command.replace("pwd -P >", "cd /; pwd -P > $OLDPWD/"), options
+    ),
+)
+AsksSomebody = of_agents(
+    "AsksSomebody", "asks_nobody", tools=("shell", "write", "ask_user_question")
+)
+of_agents("NeedsNoLeave", "needs_permission", may=lambda _self, _options: True)
+of_agents(
+    "Forgets",
+    "resume",
+    ask_model=lambda self, options, said, *, is_resumed: PlainAgent.ask_model(
+        self, options, said[-1:] if is_resumed else said, is_resumed=is_resumed
+    ),
+)
+of_agents("ResumesAnything", "resume_unknown_session", knows=lambda _self, _session: True)
+of_agents(
+    "CountsNothing",
+    "usage message_during_the_last_answer",
+    usage=lambda self, answers, options: (
+        PlainAgent.usage(self, answers, options) if options.resume_session_id else ev.Usage()
+    ),
+)
+of_agents(
+    "AddsUp",
+    "usage_of_a_resumed_session",
+    usage=lambda self, answers, options: PlainAgent.usage(
+        self, answers + 5 * (options.resume_session_id is not None), options
+    ),
+)
+of_failures(
+    "TakesABrokenServiceForACrash",
+    "server_error resume_after_failure",
+    reason=taken("server_error", for_="crash"),
+)
+of_failures("TakesALimitForTheKey", "rate_limit", reason=taken("rate_limit", for_="auth"))
+of_failures(
+    "TakesACutForTheEnd",
+    "cut_stream",
+    reason=taken("cut", for_="aborted"),
+    fail=lambda self, reason, session: (
+        emit() if reason == "aborted" else PlainAgent.fail(self, reason, session)
+    ),
+)
+of_failures("TakesABadRequestForACrash", "bad_request", reason=taken("bad_request", for_="crash"))
+of_failures(
+    "TakesALongPromptForABadRequest",
+    "prompt_too_long",
+    reason=taken("too_long", for_="bad_request"),
+)
+of_failures(
+    "SaysNotWhatToDo",
+    "missing_program",
+    missing=lambda _self: AgentNotFound("there is no plain agent"),
+)
+of_failures("DoesNotReportTheReset", "usage_limit", lifted=lambda _self: None)
+of_failures("GivesUpAtOnce", "transient_failure transient_cut", retries=lambda _self: False)
+of_guards(
+    "JudgesNoFiles",
+    "files",
+    verdict=lambda self, call, options, policy: (
+        None
+        if call.name in ("Write", "Edit") and policy.role == "implementing"
+        else GuardedPlainAgent.verdict(self, call, options, policy)
+    ),
+)
+of_guards(
+    "LosesItsDenials",
+    "commands ids",
+    verdict=lambda self, call, options, policy: (
+        (found := GuardedPlainAgent.verdict(self, call, options, policy))
+        and found.model_copy(update={"tool_use_id": "unknown"})
+    ),
+)
+of_guards(
+    "PlansFreely",
+    "planning",
+    verdict=lambda self, call, options, policy: (
+        None
+        if policy.role == "planning"
+        else GuardedPlainAgent.verdict(self, call, options, policy)
+    ),
+)
+of_guards(
+    "ReadsEverything",
+    "verifying",
+    verdict=lambda self, call, options, policy: (
+        None if call.name == "Read" else GuardedPlainAgent.verdict(self, call, options, policy)
+    ),
+)
+of_guards(
+    "RunsUnlistedPrograms",
+    "listed_programs",
+    verdict=lambda self, call, options, policy: GuardedPlainAgent.verdict(
+        self, call, options, policy._replace(level="roles")
+    ),
+)
+of_guards(
+    "ResumesUnguarded",
+    "resumed_session",
+    judge=lambda self, call, options: (
+        None if options.resume_session_id else GuardedPlainAgent.judge(self, call, options)
+    ),
+)
+of_guards(
+    "ObeysTheProject",
+    "settings_of_the_project settings_during_the_session",
+    judge=lambda self, call, options: (
+        None
+        if (options.cwd / "plain.json").exists()
+        else GuardedPlainAgent.judge(self, call, options)
+    ),
+)
+of_guards("KeepsStartupFiles", "startup_files", startup=lambda _self, ambient: ambient)
+of_guards("StartsUnguarded", "broken_at_the_start", begin=lambda _self, _options, _session: emit())
+of_guards(
+    "FailsOpen",
+    "broken_later",
+    judge=lambda self, call, options: (
+        None if self.broken("raises") else GuardedPlainAgent.judge(self, call, options)
+    ),
+)
+of_guards(
+    "NoticesNothing",
+    "not_asked",
+    broken=lambda self, fault: fault != "silent" and GuardedPlainAgent.broken(self, fault),
+)
+
+
+@fails(AgentConformance, "order")
 class SpeaksLate(PlainAgent):
     @override
     def spawn(self, options: SpawnOptions) -> Observable[ev.LlmAgentEvent]:
@@ -60,122 +303,7 @@ class SpeaksLate(PlainAgent):
         return super().spawn(options).pipe(mapcat(late))
 
 
-class LosesSpaces(PlainAgent):
-    @override
-    def message(self, text: str, name: str) -> list[ev.LlmAgentEvent]:
-        return super().message(text.replace("  ", " "), name)
-
-
-class NamesDeltasAnew(PlainAgent):
-    @override
-    def deltas(self, text: str, name: str) -> list[ev.LlmAgentEvent]:
-        return super().deltas(text, f"{name} as it is written")
-
-
-class ThinksAloud(PlainAgent):
-    @override
-    def thought(self, text: str) -> ev.LlmAgentEvent:
-        return ev.AgentMessage(text=text)
-
-
-class HasNamesOfItsOwn(PlainAgent):
-    @override
-    def call(self, name: str, given: dict[str, Any], call: str) -> ev.ToolCall:
-        return super().call({"Bash": "shell"}.get(name, name), given, call)
-
-
-class LosesIds(PlainAgent):
-    @override
-    def result(self, call: str, output: str, failed: bool) -> ev.ToolResult:
-        return super().result("unknown", output, failed)
-
-
-class NeverErrs(PlainAgent):
-    @override
-    def result(self, call: str, output: str, failed: bool) -> ev.ToolResult:
-        return super().result(call, output, failed=False)
-
-
-class LosesOutput(PlainAgent):
-    @override
-    def result(self, call: str, output: str, failed: bool) -> ev.ToolResult:
-        return super().result(call, "" if failed else output, failed)
-
-
-class HasNoVersion(PlainAgent):
-    @override
-    def check(self) -> str:
-        return ""
-
-
-class PutsPromptsInArguments(PlainAgent):
-    @override
-    def prompt_of(self, options: SpawnOptions) -> str:
-        return options.prompt[:_ARGUMENT]
-
-
-class PutsSystemPromptsInArguments(PlainAgent):
-    @override
-    def system_of(self, options: SpawnOptions) -> str:
-        return super().system_of(options)[:_ARGUMENT]
-
-
-class AnnouncesNoMessages(PlainAgent):
-    @override
-    def told(self, text: str) -> ev.LlmAgentEvent:
-        return ev.SystemMessage(text=text)
-
-
-class ClaimsMessages(PlainAgent):
-    @override
-    def hear(self, options: SpawnOptions, heard: list[str]) -> None:
-        pass
-
-
-class TrimsMessages(PlainAgent):
-    @override
-    def told(self, text: str) -> ev.LlmAgentEvent:
-        return super().told(text.partition("\n")[0])
-
-
-class AnnouncesMessagesTwice(PlainAgent):
-    @override
-    def spawn(self, options: SpawnOptions) -> Observable[ev.LlmAgentEvent]:
-        def twice(event: ev.LlmAgentEvent) -> list[ev.LlmAgentEvent]:
-            return [event, event] if isinstance(event, ev.Steered) else [event]
-
-        return super().spawn(options).pipe(mapcat(twice))
-
-
-class AsksForMessages(PlainAgent):
-    @override
-    def begin(self, options: SpawnOptions, session: str) -> Flow[None]:
-        if options.messages is not None:
-            yield from emit(ev.UserMessage(text="What do you say?"))
-
-
-class HasOneModel(PlainAgent):
-    @override
-    def ask_model(self, options: SpawnOptions, said: Sequence[str], *, is_resumed: bool) -> None:
-        super().ask_model(replace(options, model=None), said, is_resumed=is_resumed)
-
-
-class KeepsItsEnvironment(PlainAgent):
-    @override
-    def env(self, options: SpawnOptions) -> dict[str, str]:
-        return {"PATH": "/usr/bin:/bin"}
-
-
-class WorksInAnotherFolder(PlainAgent):
-    @override
-    def process(self, command: str, options: SpawnOptions) -> Observable[bytes]:
-        return super().process(command.replace("pwd -P >", "cd /; pwd -P > $OLDPWD/"), options)
-
-
-class AsksSomebody(PlainAgent):
-    tools = ("shell", "write", "ask_user_question")
-
-
+@fails(AgentConformance, "mcp_server")
 class ClaimsServers(PlainAgent):
     @property
     @override
@@ -183,67 +311,7 @@ class ClaimsServers(PlainAgent):
         return replace(super().capabilities, mcp=True)
 
 
-class NeedsNoLeave(PlainAgent):
-    @override
-    def may(self, options: SpawnOptions) -> bool:
-        return True
-
-
-class Forgets(PlainAgent):
-    @override
-    def ask_model(self, options: SpawnOptions, said: Sequence[str], *, is_resumed: bool) -> None:
-        super().ask_model(options, said[-1:] if is_resumed else said, is_resumed=is_resumed)
-
-
-class ResumesAnything(PlainAgent):
-    @override
-    def knows(self, session: str) -> bool:
-        return True
-
-
-class CountsNothing(PlainAgent):
-    @override
-    def usage(self, answers: int, options: SpawnOptions) -> ev.Usage:
-        if options.resume_session_id is None:
-            return ev.Usage()
-        return super().usage(answers, options)
-
-
-class AddsUp(PlainAgent):
-    @override
-    def usage(self, answers: int, options: SpawnOptions) -> ev.Usage:
-        return super().usage(answers + 5 * (options.resume_session_id is not None), options)
-
-
-class TakesABrokenServiceForACrash(PlainAgent):
-    @override
-    def reason(self, kind: str) -> AgentFailure:
-        return "crash" if kind == "server_error" else super().reason(kind)
-
-
-class TakesALimitForTheKey(PlainAgent):
-    @override
-    def reason(self, kind: str) -> AgentFailure:
-        return "auth" if kind == "rate_limit" else super().reason(kind)
-
-
-class TakesACutForTheEnd(PlainAgent):
-    @override
-    def reason(self, kind: str) -> AgentFailure:
-        return "aborted" if kind == "cut" else super().reason(kind)
-
-    @override
-    def fail(self, reason: AgentFailure, session: str) -> Flow[None]:
-        if reason != "aborted":
-            yield from super().fail(reason, session)
-
-
-class SaysNotWhatToDo(PlainAgent):
-    @override
-    def missing(self) -> AgentNotFound:
-        return AgentNotFound("there is no plain agent")
-
-
+@fails(AgentConformance, "leaves_nothing")
 class LeavesItsFiles(PlainAgent):
     @override
     def prompt_of(self, options: SpawnOptions) -> str:
@@ -254,6 +322,12 @@ class LeavesItsFiles(PlainAgent):
         return super().prompt_of(options)
 
 
+@fails(
+    FailureConformance,
+    "dispose_while_a_tool_runs",
+    "subscriber_takes_one_event",
+    "subscriber_raises",
+)
 class LeavesItsTools(PlainAgent):
     left: ClassVar[list[subprocess.Popen[bytes]]] = []
     """Processes to reap once they have been terminated."""
@@ -270,18 +344,7 @@ class LeavesItsTools(PlainAgent):
         return rx.defer(start)
 
 
-class TakesABadRequestForACrash(PlainAgent):
-    @override
-    def reason(self, kind: str) -> AgentFailure:
-        return "crash" if kind == "bad_request" else super().reason(kind)
-
-
-class TakesALongPromptForABadRequest(PlainAgent):
-    @override
-    def reason(self, kind: str) -> AgentFailure:
-        return "bad_request" if kind == "too_long" else super().reason(kind)
-
-
+@fails(FailureConformance, "bad_key", "no_login")
 class GivesNoHint(PlainAgent):
     @override
     def fail(self, reason: AgentFailure, session: str) -> Flow[None]:
@@ -290,18 +353,7 @@ class GivesNoHint(PlainAgent):
         raise AgentFailed("the plain agent failed", reason=reason, hint=hint)
 
 
-class DoesNotReportTheReset(PlainAgent):
-    @override
-    def lifted(self) -> datetime | None:
-        return None
-
-
-class GivesUpAtOnce(PlainAgent):
-    @override
-    def retries(self) -> bool:
-        return False
-
-
+@fails(FailureConformance, "resume_after_failure")
 class ForgetsFailedSessions(PlainAgent):
     @override
     def fail(self, reason: AgentFailure, session: str) -> Flow[None]:
@@ -309,156 +361,8 @@ class ForgetsFailedSessions(PlainAgent):
         yield from super().fail(reason, session)
 
 
-class JudgesNoFiles(GuardedPlainAgent):
-    @override
-    def verdict(
-        self, call: ev.ToolCall, options: SpawnOptions, policy: Policy
-    ) -> ev.GuardDenied | None:
-        if call.name in ("Write", "Edit") and policy.role == "implementing":
-            return None
-        return super().verdict(call, options, policy)
-
-
-class LosesItsDenials(GuardedPlainAgent):
-    @override
-    def verdict(
-        self, call: ev.ToolCall, options: SpawnOptions, policy: Policy
-    ) -> ev.GuardDenied | None:
-        found = super().verdict(call, options, policy)
-        return found and found.model_copy(update={"tool_use_id": "unknown"})
-
-
-class PlansFreely(GuardedPlainAgent):
-    @override
-    def verdict(
-        self, call: ev.ToolCall, options: SpawnOptions, policy: Policy
-    ) -> ev.GuardDenied | None:
-        return None if policy.role == "planning" else super().verdict(call, options, policy)
-
-
-class ReadsEverything(GuardedPlainAgent):
-    @override
-    def verdict(
-        self, call: ev.ToolCall, options: SpawnOptions, policy: Policy
-    ) -> ev.GuardDenied | None:
-        return None if call.name == "Read" else super().verdict(call, options, policy)
-
-
-class RunsUnlistedPrograms(GuardedPlainAgent):
-    @override
-    def verdict(
-        self, call: ev.ToolCall, options: SpawnOptions, policy: Policy
-    ) -> ev.GuardDenied | None:
-        return super().verdict(call, options, policy._replace(level="roles"))
-
-
-class ResumesUnguarded(GuardedPlainAgent):
-    @override
-    def judge(self, call: ev.ToolCall, options: SpawnOptions) -> ev.GuardDenied | None:
-        return None if options.resume_session_id else super().judge(call, options)
-
-
-class ObeysTheProject(GuardedPlainAgent):
-    @override
-    def judge(self, call: ev.ToolCall, options: SpawnOptions) -> ev.GuardDenied | None:
-        if (options.cwd / "plain.json").exists():
-            return None
-        return super().judge(call, options)
-
-
-class KeepsStartupFiles(GuardedPlainAgent):
-    @override
-    def startup(self, ambient: Mapping[str, str]) -> Mapping[str, str]:
-        return ambient
-
-
-class StartsUnguarded(GuardedPlainAgent):
-    @override
-    def begin(self, options: SpawnOptions, session: str) -> Flow[None]:
-        yield from emit()
-
-
-class FailsOpen(GuardedPlainAgent):
-    @override
-    def judge(self, call: ev.ToolCall, options: SpawnOptions) -> ev.GuardDenied | None:
-        return None if self.broken("raises") else super().judge(call, options)
-
-
-class NoticesNothing(GuardedPlainAgent):
-    @override
-    def broken(self, fault: str) -> bool:
-        return fault != "silent" and super().broken(fault)
-
-
+@fails(GuardConformance, "check")
 class CannotBeChecked(GuardedPlainAgent):
     @override
     def check_guard(self, policy: Policy) -> None:
         raise AssertionError("there is nothing to check")
-
-
-BROKEN: Mapping[type[PlainAgent], tuple[type[Rules], tuple[str, ...]]] = MappingProxyType(
-    {
-        TalksOn: (AgentConformance, ("session_ended_is_last",)),
-        BeginsSilently: (AgentConformance, ("start",)),
-        SpeaksLate: (AgentConformance, ("order",)),
-        LosesSpaces: (AgentConformance, ("text",)),
-        NamesDeltasAnew: (AgentConformance, ("deltas",)),
-        ThinksAloud: (AgentConformance, ("reasoning",)),
-        HasNamesOfItsOwn: (AgentConformance, ("tool_names",)),
-        LosesIds: (AgentConformance, ("results",)),
-        NeverErrs: (AgentConformance, ("failed_command",)),
-        LosesOutput: (AgentConformance, ("outputs",)),
-        HasNoVersion: (AgentConformance, ("is_an_agent",)),
-        PutsPromptsInArguments: (AgentConformance, ("long_prompt",)),
-        PutsSystemPromptsInArguments: (AgentConformance, ("long_system_prompt",)),
-        HasOneModel: (AgentConformance, ("model",)),
-        KeepsItsEnvironment: (AgentConformance, ("environment",)),
-        WorksInAnotherFolder: (AgentConformance, ("working_directory",)),
-        AsksSomebody: (AgentConformance, ("asks_nobody",)),
-        ClaimsServers: (AgentConformance, ("mcp_server",)),
-        NeedsNoLeave: (AgentConformance, ("needs_permission",)),
-        Forgets: (AgentConformance, ("resume",)),
-        ResumesAnything: (AgentConformance, ("resume_unknown_session",)),
-        CountsNothing: (AgentConformance, ("usage", "message_during_the_last_answer")),
-        AddsUp: (AgentConformance, ("usage_of_a_resumed_session",)),
-        TakesABrokenServiceForACrash: (
-            FailureConformance,
-            ("server_error", "resume_after_failure"),
-        ),
-        TakesALimitForTheKey: (FailureConformance, ("rate_limit",)),
-        TakesACutForTheEnd: (FailureConformance, ("cut_stream",)),
-        SaysNotWhatToDo: (FailureConformance, ("missing_program",)),
-        AnnouncesNoMessages: (AgentConformance, ("message", "message_during_the_last_answer")),
-        ClaimsMessages: (AgentConformance, ("message",)),
-        TrimsMessages: (AgentConformance, ("message",)),
-        AnnouncesMessagesTwice: (AgentConformance, ("message", "message_during_the_last_answer")),
-        AsksForMessages: (AgentConformance, ("no_messages",)),
-        LeavesItsFiles: (AgentConformance, ("leaves_nothing",)),
-        LeavesItsTools: (
-            FailureConformance,
-            ("dispose_while_a_tool_runs", "subscriber_takes_one_event", "subscriber_raises"),
-        ),
-        TakesABadRequestForACrash: (FailureConformance, ("bad_request",)),
-        TakesALongPromptForABadRequest: (FailureConformance, ("prompt_too_long",)),
-        GivesNoHint: (FailureConformance, ("bad_key", "no_login")),
-        DoesNotReportTheReset: (FailureConformance, ("usage_limit",)),
-        GivesUpAtOnce: (FailureConformance, ("transient_failure", "transient_cut")),
-        ForgetsFailedSessions: (FailureConformance, ("resume_after_failure",)),
-        JudgesNoFiles: (GuardConformance, ("files",)),
-        LosesItsDenials: (GuardConformance, ("commands", "ids")),
-        PlansFreely: (GuardConformance, ("planning",)),
-        ReadsEverything: (GuardConformance, ("verifying",)),
-        RunsUnlistedPrograms: (GuardConformance, ("listed_programs",)),
-        ResumesUnguarded: (GuardConformance, ("resumed_session",)),
-        ObeysTheProject: (
-            GuardConformance,
-            ("settings_of_the_project", "settings_during_the_session"),
-        ),
-        KeepsStartupFiles: (GuardConformance, ("startup_files",)),
-        StartsUnguarded: (GuardConformance, ("broken_at_the_start",)),
-        FailsOpen: (GuardConformance, ("broken_later",)),
-        NoticesNothing: (GuardConformance, ("not_asked",)),
-        CannotBeChecked: (GuardConformance, ("check",)),
-    }
-)
-"""The suite and the rules that each agent fails."""

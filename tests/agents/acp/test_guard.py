@@ -14,20 +14,11 @@ from cuggino.errors import AgentFailed, GuardNotLive
 from cuggino.events import AgentMessage, GuardDenied, ToolCall, ToolResult
 from cuggino.sandbox import Boundary, Engine, RoleView, probe, role_view
 from tests.agents.acp.program import OPTIONS
-from tests.agents.acp.scripts import (
-    Session,
-    Stage,
-    asked,
-    begun,
-    called,
-    done,
-    say,
-    shell,
-    stop,
-)
+from tests.agents.acp.scripts import Session, Stage, asked, begun, called, done, say, shell, stop
 
 WRITE_SPEC = "echo no > .specs/task.md"
 SPEC = "There is a file.\n"
+COMPLETED = {"status": "completed"}
 
 
 def spec(stage: Stage) -> str:
@@ -176,45 +167,48 @@ def test_foreign_request(stage: Stage) -> None:
     assert not (stage.project / "no.txt").exists()
 
 
-def test_unasked(stage: Stage) -> None:
-    """A forbidden call that was never asked about ends the session, an allowed one does not."""
-    run = [begun(called("c1", command="echo 1 > 1.txt")), done("c1")]
-    assert stage.guarded([*run, say("Over.")]).error is None
-    run = [begun(called("c1", command=WRITE_SPEC)), {"run": WRITE_SPEC}, done("c1")]
-    session = stage.guarded([*run, shell("c2", "echo 2 > 2.txt"), say("Over.")])
+ODD: dict[str, Any] = {"title": 3, "content": 3, "locations": 3, "_meta": 3}
+EARLY = {"toolCallId": "c1", "kind": "execute", "status": "in_progress"}
+WRITES = called("c1", command=WRITE_SPEC)
+UNASKED: dict[str, list[Any]] = {
+    "run": [begun(WRITES), {"run": WRITE_SPEC}, done("c1"), shell("c2", "echo 2 > 2.txt")],
+    "failed": [begun(WRITES), done("c1", failed=True)],
+    "no result": [begun(WRITES)],
+    "reported late": [begun(EARLY), done("c1", rawInput={"command": WRITE_SPEC})],
+    "no title": [begun({"content": [3, {"type": "diff"}], **WRITES, "title": None} | COMPLETED)],
+    "odd fields": [begun({**WRITES, **ODD, **COMPLETED})],
+    "an unknown tool": [begun(called("c1", "other", path="a")), done("c1")],
+    # Another input than the one that was allowed; an id that was allowed once.
+    "another input": [
+        {"ask": called("c1", command="ls"), "allowed": [done("c1", rawInput=WRITES["rawInput"])]}
+    ],
+    "the same id again": [shell("c1", "ls"), begun(WRITES), done("c1")],
+}
+
+
+@pytest.mark.parametrize("how", UNASKED)
+def test_unasked(stage: Stage, how: str) -> None:
+    """A forbidden call that was never asked about ends the session, however it is reported."""
+    session = stage.guarded([*UNASKED[how], say("Over.")])
     assert_not_live(session, "without its verdict")
     assert not (stage.project / "2.txt").exists()
+    if how == "the same id again":
+        commands = [{"command": "ls"}, {"command": WRITE_SPEC}]
+        assert commands == [event.input for event in session.of(ToolCall)]
 
 
-@pytest.mark.parametrize(
-    "steps",
-    [
-        [done("c1", failed=True)],
-        [],
-        [done("c1", rawInput={"command": WRITE_SPEC})],
-        [{"exit": 0}],
-    ],
-    ids=["failed", "no result", "late", "exit"],
-)
-def test_unasked_without_success(stage: Stage, steps: list[Any]) -> None:
-    """A forbidden command counts however it ended, or was reported."""
-    early = {"toolCallId": "c1", "kind": "execute", "status": "in_progress"}
-    call = early if steps and "rawInput" in str(steps) else called("c1", command=WRITE_SPEC)
-    session = stage.guarded([begun(call), *steps, say("Over.")])
-    if steps == [{"exit": 0}]:
-        assert isinstance(session.error, AgentFailed)
-    else:
-        assert_not_live(session, "without its verdict")
+def test_unasked_that_is_allowed(stage: Stage) -> None:
+    """An allowed call does not end the session, nor is a program that exits taken for one."""
+    run = [begun(called("c1", command="echo 1 > 1.txt")), done("c1")]
+    assert stage.guarded([*run, say("Over.")]).error is None
+    exits = stage.guarded([begun(WRITES), {"exit": 0}, say("Over.")])
+    assert isinstance(exits.error, AgentFailed)
 
 
-@pytest.mark.parametrize(
-    "more", [{"title": None}, {"title": 3, "content": 3, "locations": 3, "_meta": 3}]
-)
-def test_unasked_in_part(stage: Stage, more: dict[str, Any]) -> None:
-    """A forbidden call counts even if fields of it are missing or have another type."""
-    call = {**called("c1", command=WRITE_SPEC), **more}
-    done_at_once = begun({"content": [3, {"type": "diff"}], **call, "status": "completed"})
-    assert_not_live(stage.guarded([done_at_once, say("Over.")]), "without its verdict")
+def test_despite_verdict(stage: Stage) -> None:
+    """A denied call that is reported as completed ends the session."""
+    asks = {"ask": WRITES, "denied": [done("c1")]}
+    assert_not_live(stage.guarded([asks, say("Over.")]), "despite its verdict")
 
 
 def test_endless_modes(stage: Stage) -> None:
@@ -224,34 +218,6 @@ def test_endless_modes(stage: Stage) -> None:
     session = stage.guarded([say("Over.")], script={"mode": mode, "options": [model], "keeps": 1})
     assert_not_live(session, "its mode ask is not in force")
     assert 1 == len(session.sent("session/set_config_option"))
-
-
-def test_unknown_unasked(stage: Stage) -> None:
-    """An unknown tool that ran without being asked about ends the session."""
-    session = stage.guarded([begun(called("c1", "other", path="a")), done("c1"), say("Over.")])
-    assert_not_live(session, "without its verdict")
-
-
-def test_other_than_asked(stage: Stage) -> None:
-    """A call that ran with another input than the one that was allowed is judged again."""
-    asks = {"ask": called("c1", command="ls"), "allowed": [
-        done("c1", rawInput={"command": WRITE_SPEC}), say("Over.")
-    ]}  # fmt: skip
-    assert_not_live(stage.guarded([asks]), "without its verdict")
-
-
-def test_same_id_again(stage: Stage) -> None:
-    """An id that was allowed once allows nothing else."""
-    again = [begun(called("c1", command=WRITE_SPEC)), done("c1")]
-    session = stage.guarded([shell("c1", "ls"), *again, say("Over.")])
-    assert_not_live(session, "without its verdict")
-    assert ["ls", WRITE_SPEC] == [event.input["command"] for event in session.of(ToolCall)]  # type: ignore[index, call-overload]
-
-
-def test_despite_verdict(stage: Stage) -> None:
-    """A denied call that is reported as completed ends the session."""
-    asks = {"ask": called("c1", command=WRITE_SPEC), "denied": [done("c1")]}
-    assert_not_live(stage.guarded([asks, say("Over.")]), "despite its verdict")
 
 
 @pytest.mark.parametrize(

@@ -130,11 +130,7 @@ def test_settings_of_the_project(qwen: Qwen) -> None:
         done = qwen.run(qwen.tool(Run("touch new.txt")), guard=qwen.policy())
         assert isinstance(done.error, GuardNotLive)
         assert ".qwen can make qwen stop asking" in done.error.message
-        assert ([], None, None) == (
-            done.requests,
-            qwen.read("new.txt"),
-            qwen.read("hostile.txt"),
-        )
+        assert ([], None, None) == (done.requests, qwen.read("new.txt"), qwen.read("hostile.txt"))
 
 
 @pytest.mark.parametrize("kind", [Qwen, Kimi, Vibe])

@@ -1,19 +1,36 @@
-"""Recording a session: its events with their times, and its outcome."""
+"""Recording a session: events with their times, the outcome, fallbacks, and no secret."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, assume, given, settings, strategies as st
+from reactivex import from_iterable
 
+import cuggino
 from cuggino import events as ev
-from cuggino.agents.cassettes import RecordingAgent, record_to
-from cuggino.agents.cassettes.cassette import EventTold, FilesChanged
+from cuggino.agents import Candidate, LlmAgent, RoutedAgent, is_guarded
+from cuggino.agents.cassettes import RecordingAgent, record_to, replay_of
+from cuggino.agents.cassettes.cassette import EventTold, FellBack, FilesChanged
 from cuggino.agents.claude import ClaudeAgent
 from cuggino.agents.scripted import ScriptedAgent
 from cuggino.errors import AgentFailed, AgentNotFound, CassetteError, QuotaExceeded, StorageError
-from cuggino.testing import InMemoryAgent, Marbles
+from cuggino.events import (
+    AgentFellBack,
+    AgentMessage,
+    Event,
+    MessageDelta,
+    SessionEnded,
+    ToolCall,
+    ToolResult,
+)
+from cuggino.guard.roles import role_policy
+from cuggino.testing import AgentRun, InMemoryAgent, Marbles
 from tests.agents.cassettes.recorded import (
     ENDED,
     HELLO,
@@ -195,3 +212,217 @@ def test_a_recorded_agent_keeps_its_capabilities(tmp_path: Path) -> None:
 
 
 SCENARIO = "examples/one_agent.toml"
+
+
+def test_secrets_are_masked_everywhere(tmp_path: Path, project: Path) -> None:
+    """Secrets are masked in prompts, policies, events, deltas, files and errors alike."""
+    path = tmp_path / "c"
+    secret, own = "value-of-the-token", "sk-ant-api03-" + "aB3_" * 10
+    t = Marbles(
+        error=AgentFailed(f"with {secret}", reason="auth", hint=f"see {own}"),
+        d=MessageDelta(text=f"say {secret[:7]}", message_id="m"),
+        e=MessageDelta(text=f"{secret[7:]} {own[:9]}", message_id="m"),
+        f=MessageDelta(text=own[9:], message_id="m"),
+        m=AgentMessage(text=f"say {secret} {own}", message_id="m"),
+        c=ToolCall(name="Write", input={"a": [f"x{secret}", {own: 1}]}, id="1"),
+        r=ToolResult(name="1", output=json.dumps({"token": secret})),
+        z=SessionEnded(outcome="failed"),
+    )
+    policy = role_policy("implementing", project=project, level="roles", extra_commands=[secret])
+    agent = InMemoryAgent({"implementing": [t.cold("defmcr-z#")]})
+    stream = record_to(path, agent, env={"A_TOKEN": secret}).spawn(
+        options(project, prompt=f"Use {secret}.", system_prompt=own, model=secret, guard=policy)
+    )
+    (project / secret).write_text(f"first {secret}")
+
+    def write() -> None:
+        (project / "a.txt").write_text(f"{secret}\n{own}")
+        (project / "b.bin").write_bytes(b"\0\xff" + secret.encode())
+        (project / secret).write_text("changed")
+
+    later(t, 4.5, write)
+    t.record(stream)
+    text = path.read_text(encoding="utf-8")
+    assert secret not in text
+    assert own not in text
+    (session,) = sessions(path)
+    deltas = [x.event for x in session.lines if isinstance(x, EventTold)]
+    whole = "".join(x["text"] for x in deltas if x["_tag"] == "MessageDelta")
+    message = next(x["text"] for x in deltas if x["_tag"] == "AgentMessage")
+    assert whole == message == "say ⟦masked A_TOKEN⟧ ⟦masked api key⟧"
+    states = next(line.files for line in session.lines if isinstance(line, FilesChanged))
+    assert "⟦masked A_TOKEN⟧\n⟦masked api key⟧" == states["a.txt"].text
+    assert "its bytes contain a secret" == states["b.bin"].omitted
+
+
+@pytest.mark.real_agent
+@settings(
+    max_examples=2 * settings().max_examples,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    secret=st.text(st.sampled_from("aZ09+/\"'\\ \n=é漢"), min_size=8, max_size=30),
+    cuts=st.lists(st.integers(1, 60), min_size=1, max_size=5),
+)
+def test_split_deltas_never_leak_a_secret(tmp_path: Path, secret: str, cuts: list[int]) -> None:
+    """However a message is split into deltas, no secret in it reaches the file."""
+    assume(not Path(secret).exists())
+    path, env = tmp_path / "c", {"X_TOKEN": secret}
+    path.unlink(missing_ok=True)
+    text = f"it is {secret}, twice: {secret}"
+    borders = [0, *sorted({cut for cut in cuts if cut < len(text)}), len(text)]
+    deltas = [MessageDelta(text=text[a:b], message_id="m") for a, b in pairwise(borders)]
+    call = ToolCall(name="Write", input={secret: [secret, json.dumps([secret])]}, id="1")
+    result = ToolResult(name="1", output=f"{{{json.dumps(secret)}: 1}}")
+
+    def events() -> Iterator[Event]:
+        yield from (*deltas, AgentMessage(text=text, message_id="m"), call)
+        (tmp_path / "a.txt").write_text(text, newline="")
+        yield result
+        raise AgentFailed(text, reason="auth", hint=text)
+
+    run = AgentRun(from_iterable(events()))
+    agent = record_to(path, InMemoryAgent({"implementing": [run]}), env=env)
+    (tmp_path / "a.txt").unlink(missing_ok=True)
+    given = options(tmp_path, prompt=text, system_prompt=secret, model=secret)
+    with pytest.raises(AgentFailed):
+        cuggino.run(agent.spawn(given))
+    assert [] == [string for string in texts_of(lines(path)) if secret in string]
+    assert {"session", "event", "files", "end"} < set(kinds(path))
+
+
+def test_configured_keys_are_masked(tmp_path: Path, project: Path) -> None:
+    """Keys from an agent's own environment and from MCP servers are masked."""
+    mine, others, env, header, bare = (f"value-of-{n}-key" for n in ("a", "b", "c", "d", "e"))
+    first, second = Keyed(mine), Keyed(others)
+    agent = RoutedAgent(
+        [Candidate(agent=first, name="A")], {"reviewing": [Candidate(agent=second, name="B")]}
+    )
+    headers = {"Authorization": f"Bearer {bare}", "X-Api-Key": header}
+    servers = {
+        "x": {"command": "x", "env": {"X_KEY": env, "PLAIN": "not a secret"}},
+        "y": {"url": "http://y", "headers": headers},
+        "z": None,
+    }
+    path, prompt = tmp_path / "c", " ".join((mine, others, env, header, bare, "not a secret"))
+    given = options(project, prompt=prompt, mcp_servers=servers)
+    cuggino.run(record_to(path, agent, env={}).spawn(given))
+    text = path.read_text(encoding="utf-8")
+    assert [] == [key for key in (mine, others, env, header, bare) if key in text]
+    assert "not a secret" in text
+
+
+class Keyed(InMemoryAgent):
+    """An agent with its own key in its environment."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__({"implementing": [AgentRun([SessionEnded(outcome="completed")])]})
+        self.key = key
+
+    @property
+    def environments(self) -> tuple[Mapping[str, str], ...]:
+        return ({"OWN_API_KEY": self.key},)
+
+
+def texts_of(value: Any) -> Iterator[str]:
+    """Yield every text in a JSON value."""
+    match value:
+        case str():
+            yield value
+        case list():
+            for item in value:
+                yield from texts_of(item)
+        case dict():
+            for name, item in value.items():
+                yield name
+                yield from texts_of(item)
+        case _:
+            pass
+
+
+def failing(error: Exception) -> AgentRun:
+    def events() -> Iterator[Event]:
+        yield SessionEnded(outcome="failed")
+        raise error
+
+    return AgentRun(from_iterable(events()))
+
+
+def routed(error: Exception) -> RoutedAgent:
+    """Return a failing agent with a fallback."""
+    one = InMemoryAgent({"implementing": [failing(error)]}, name="one")
+    said = [AgentMessage(text="I do it."), SessionEnded(outcome="completed")]
+    two = InMemoryAgent({"implementing": [AgentRun(said)]}, name="two")
+    return RoutedAgent([Candidate(agent=each, name=each.name) for each in (one, two)])
+
+
+def events_of(stream: Any) -> list[Event]:
+    events: list[Event] = []
+    cuggino.run(stream, events.append)
+    return events
+
+
+def test_a_fallback_within_a_session(tmp_path: Path) -> None:
+    """A session with a fallback is recorded and replayed as one session."""
+    agent = record_to(tmp_path / "c", routed(AgentFailed("no", reason="auth")), env={})
+    recorded = events_of(agent.spawn(options(tmp_path)))
+    played = events_of(replay_of(tmp_path / "c").spawn(options(tmp_path)))
+    assert recorded == played
+    assert ["SessionEnded", "AgentFellBack", "AgentMessage", "SessionEnded"] == [
+        event.tag for event in played
+    ]
+    assert 1 == kinds(tmp_path / "c").count("session")
+
+
+def fallen_back(agent: LlmAgent, folder: Path, error: Exception) -> AgentFellBack:
+    """Run a failing session and its fallback, and return the recorded switch."""
+    assert agent.is_router
+    with pytest.raises(AgentFailed):
+        events_of(agent.spawn(options(folder)))
+    (event,) = events_of(agent.fall_back("implementing", error))
+    assert isinstance(event, AgentFellBack)
+    assert AgentMessage(text="I do it.") == events_of(agent.spawn(options(folder)))[0]
+    return event
+
+
+def test_a_fallback_after_retries(tmp_path: Path) -> None:
+    """A fallback after failed retries happens in the replay too."""
+    error = AgentFailed("no", reason="overloaded")
+    agent = record_to(tmp_path / "c", routed(error), env={})
+    recorded = fallen_back(agent, tmp_path, error)
+    assert ("one", "two") == (recorded.from_agent, recorded.to_agent)
+    assert recorded == fallen_back(replay_of(tmp_path / "c"), tmp_path, error)
+    first, second = sessions(tmp_path / "c")
+    assert isinstance(first.fell_back, FellBack)
+    assert second.fell_back is None
+
+
+def test_no_fallback(tmp_path: Path) -> None:
+    """Without a fallback the replay fails with the recorded error."""
+    error = AgentFailed("no", reason="overloaded")
+    alone = RoutedAgent(
+        [Candidate(agent=InMemoryAgent({"implementing": [AgentRun(())]}), name="one")]
+    )
+    events_of(record_to(tmp_path / "c", alone, env={}).spawn(options(tmp_path)))
+    replay = replay_of(tmp_path / "c")
+    events_of(replay.spawn(options(tmp_path)))
+    with pytest.raises(AgentFailed, match="no"):
+        events_of(replay.fall_back("implementing", error))
+    with pytest.raises(AgentFailed, match="no"):
+        events_of(replay.fall_back("planning", error))
+
+
+def test_capabilities_per_role(tmp_path: Path) -> None:
+    """A recording keeps the guard and sandbox support of each role's agents."""
+    scripted = ScriptedAgent(Path(__file__).parents[3] / "examples" / "one_agent.toml")
+    usual = [Candidate(agent=InMemoryAgent({"implementing": [AgentRun(())]}), name="one")]
+    router = RoutedAgent(usual, {"reviewing": [Candidate(agent=scripted, name="scripted")]})
+    agent = record_to(tmp_path / "c", router, env={})
+    assert not is_guarded(agent, "implementing")
+    assert is_guarded(agent, "reviewing")
+    events_of(agent.spawn(options(tmp_path)))
+    with pytest.raises(AgentFailed):
+        events_of(agent.spawn(options(tmp_path, role="reviewing")))
+    assert ["none", "calls"] == [session.began.held for session in sessions(tmp_path / "c")]
+    assert replay_of(tmp_path / "c").capabilities.guard != "none"

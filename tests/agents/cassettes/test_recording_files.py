@@ -1,4 +1,4 @@
-"""Recording the files that a session changes, and restoring them in a replay."""
+"""Recording the files that a session changes, restoring them, and the recording's own file."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 import cuggino
+from cuggino import Config, Runtime
 from cuggino.agents import SpawnOptions
 from cuggino.agents.cassettes import record_to, replay_of
 from cuggino.agents.cassettes.cassette import FilesChanged, FileState
 from cuggino.agents.cassettes.files import FILE_LIMIT, put_files
 from cuggino.agents.cassettes.places import Places
 from cuggino.errors import CassetteError
-from cuggino.events import AgentMessage, Event
+from cuggino.events import AgentMessage, Event, SessionEnded
 from cuggino.testing import AgentRun, InMemoryAgent
 from tests.agents.cassettes.recorded import ENDED, sessions
 from tests.git_project import GitProject, isolate_git
@@ -24,11 +25,8 @@ pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
 
 @pytest.fixture(params=["repository", "folder"])
-def project(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Path:
+def project(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A project with some files, within a repository or not."""
-    isolate_git(monkeypatch, tmp_path / "home")
     return make(tmp_path / "project", is_repository=request.param == "repository")
 
 
@@ -152,9 +150,8 @@ def test_a_file_replaces_a_folder(project: Path, tmp_path: Path) -> None:
     assert contents(project) == contents(there)
 
 
-def test_a_newly_ignored_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_newly_ignored_file(tmp_path: Path) -> None:
     """A file that git starts to ignore does not count as removed."""
-    isolate_git(monkeypatch, tmp_path / "home")
     project = make(tmp_path / "project", is_repository=False)
     (project / "later.txt").write_text("x")
 
@@ -193,17 +190,22 @@ def test_a_removed_executable_permission(project: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["../x", "/etc/x", ".git/hooks/pre-commit", "sub/.GIT/config", "out/x", "", "a/../../x"]
+    "name",
+    [
+        *("../x", "/etc/x", ".git/hooks/pre-commit", "sub/.GIT/config", "out/x", "", "a/../../x"),
+        *("g/hooks/pre-commit", "a\0b/c"),
+    ],
 )
 def test_paths_outside_the_project(tmp_path: Path, name: str) -> None:
     """No path may leave the project or enter its repository, even through links."""
-    project = tmp_path / "project"
+    project = make(tmp_path / "project")
     (tmp_path / "elsewhere").mkdir()
-    project.mkdir()
     (project / "out").symlink_to(tmp_path / "elsewhere")
+    (project / "g").symlink_to(".git")
     with pytest.raises(CassetteError, match="not a file of the project"):
-        put_files(project, {name: FileState(text="x")}, Places(project, {}))
+        put_files(project, {name: FileState(text="x")}, Places.of(of(project)))
     assert [] == [*(tmp_path / "elsewhere").iterdir()]
+    assert not (project / ".git" / "hooks" / "pre-commit").exists()
 
 
 def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
@@ -220,9 +222,8 @@ def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
     )
 
 
-def test_commits_of_the_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commits_of_the_agent(tmp_path: Path) -> None:
     """The agent's own commits are recreated with their message, author and files."""
-    isolate_git(monkeypatch, tmp_path / "home")
     project, there = make(tmp_path / "project"), make(tmp_path / "there")
 
     def change(folder: Path) -> None:
@@ -249,9 +250,8 @@ def test_commits_of_the_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert GitProject(project).git(*command) == GitProject(there).git(*command)
 
 
-def test_amended_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_amended_commits(tmp_path: Path) -> None:
     """After an amended commit the replay ends with the same committed files."""
-    isolate_git(monkeypatch, tmp_path / "home")
     project, there = make(tmp_path / "project"), make(tmp_path / "there")
 
     def change(folder: Path) -> None:
@@ -265,3 +265,124 @@ def test_amended_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert contents(project) == contents(there)
     assert "" == GitProject(there).git("status", "--porcelain")
     assert "Start, amended\n" == GitProject(there).message()
+
+
+STOPS = ("ImplementingStart", "NoProgress", "LoopStalled", "LoopMaxIterations")
+
+
+@pytest.fixture(autouse=True)
+def own_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    isolate_git(monkeypatch, tmp_path / "home")
+
+
+def test_an_agent_that_commits_all(tmp_path: Path) -> None:
+    """A commit of everything includes the recording; a replay does not restore it."""
+    project = make(tmp_path / "project")
+    cassette = project / "run.jsonl"
+
+    def change(folder: Path) -> None:
+        (folder / "own.txt").write_text("x")
+        GitProject(folder).git("add", "-A")
+        GitProject(folder).git("commit", "-q", "-m", "all")
+
+    record(project, cassette, change)
+    there = make(tmp_path / "there")
+    (there / "run.jsonl").write_bytes(cassette.read_bytes())
+    before = (there / "run.jsonl").read_bytes()
+    replay(there, there / "run.jsonl")
+    assert before == (there / "run.jsonl").read_bytes()
+    assert "x" == (there / "own.txt").read_text()
+    assert "all" == GitProject(there).git("log", "-1", "--format=%s").strip()
+
+
+def test_a_recording_that_contains_itself(tmp_path: Path) -> None:
+    """Replaying a recording that contains its own file leaves the file unchanged."""
+    project = make(tmp_path / "project")
+    own = project / "run.jsonl"
+    own.write_text("mine")
+    files = {"run.jsonl": FileState(text="less"), "b.txt": FileState(text="b")}
+    assert ["b.txt"] == put_files(project, files, Places.of(of(project)), without=own)
+    assert ("mine", "b") == (own.read_text(), (project / "b.txt").read_text())
+
+
+def test_a_binary_file_with_a_secret(tmp_path: Path) -> None:
+    """A file omitted because of a secret can be provided before the replay."""
+    project = make(tmp_path / "project")
+    data = b"\xff\x00postgres://app:hunter22@db/x"
+    record(project, tmp_path / "c", lambda folder: (folder / "x.sqlite").write_bytes(data))
+    there = make(tmp_path / "there")
+    with pytest.raises(CassetteError, match="its bytes contain a secret"):
+        replay(there, tmp_path / "c")
+    (there / "x.sqlite").write_bytes(data)
+    replay(there, tmp_path / "c")
+    assert data == (there / "x.sqlite").read_bytes()
+
+
+def test_commit_hooks_do_not_run_again(tmp_path: Path) -> None:
+    """A recorded commit is recreated exactly, without running the project's hooks."""
+    project = make(tmp_path / "project")
+
+    def change(folder: Path) -> None:
+        (folder / "a.txt").write_text("x")
+        GitProject(folder).git("add", "-A")
+        GitProject(folder).git("commit", "-q", "-m", "[X-1] one")
+
+    record(project, tmp_path / "c", change)
+    there = make(tmp_path / "there")
+    hook = there / ".git" / "hooks" / "prepare-commit-msg"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text('#!/bin/sh\necho "[X-1] $(cat "$1")" > "$1"\n')
+    hook.chmod(0o755)
+    replay(there, tmp_path / "c")
+    assert "[X-1] one" == GitProject(there).git("log", "-1", "--format=%s").strip()
+
+
+def idle_agent() -> InMemoryAgent:
+    """Return an agent whose sessions never change anything."""
+
+    def says(text: str, plan: str | None = None) -> Iterator[AgentRun]:
+        events: list[Event] = [AgentMessage(text=text), SessionEnded(outcome="completed")]
+        while True:
+            yield AgentRun(events, plan=plan)
+
+    return InMemoryAgent(
+        {
+            "planning": says("<PLAN_COMPLETE>p</PLAN_COMPLETE>", "# Plan\n- [ ] a\n- [ ] b\n"),
+            "implementing": says("<PROGRESS>x</PROGRESS>"),
+            "reviewing": says("<REQUEST_CHANGES>y</REQUEST_CHANGES>"),
+        }
+    )
+
+
+def course(folder: Path, agent: InMemoryAgent | str, record: Path | None = None) -> list[str]:
+    config = Config(guard="off", max_iterations=2, max_tasks_per_plan=6)
+    tags: list[str] = []
+    stream = Runtime.live(cwd=folder, config=config, agent=agent, record=record).run(focus="f")
+    cuggino.run(stream, lambda event: tags.append(event.tag))
+    return [tag for tag in tags if tag in STOPS]
+
+
+@pytest.mark.real_agent
+def test_a_recording_is_no_progress(tmp_path: Path) -> None:
+    """A growing recording inside the project does not count as progress of the loop."""
+    folders = [make(tmp_path / name) for name in ("plain", "recorded", "replayed")]
+    for folder in folders:
+        (folder / ".specs").mkdir()
+        (folder / ".specs" / "a.md").write_text("spec")
+    plain, recorded, replayed = folders
+    expected = course(plain, idle_agent())
+    assert "LoopStalled" == expected[-1]
+    assert expected == course(recorded, idle_agent(), recorded / "run.jsonl")
+    os.replace(recorded / "run.jsonl", tmp_path / "run.jsonl")  # noqa: PTH105
+    assert expected == course(replayed, f"replay:{tmp_path / 'run.jsonl'}")
+
+
+def test_own_files(tmp_path: Path) -> None:
+    """The recorder and the player name their file; other agents have none."""
+    agent = InMemoryAgent({"coding": [AgentRun(())]})
+    recorder = record_to(tmp_path / "c", agent, env={})
+    assert ((), (tmp_path / "c",)) == (agent.own_files, recorder.own_files)
+    cuggino.run(recorder.spawn(of(tmp_path)))
+    player = replay_of(tmp_path / "c")
+    again = record_to(tmp_path / "d", player, env={})
+    assert (tmp_path / "d", tmp_path / "c") == again.own_files

@@ -12,6 +12,9 @@ from reactivex import just
 
 from cuggino.agents import SpawnOptions, make_agent
 from cuggino.agents.cassettes import ReplayAgent, record_to, replay_of, with_speed
+from cuggino.agents.cassettes.masking import mark
+from cuggino.agents.cassettes.matching import PolicyCheck
+from cuggino.agents.cassettes.places import Places
 from cuggino.errors import (
     AgentFailed,
     AgentNotFound,
@@ -23,9 +26,27 @@ from cuggino.errors import (
     GuardNotLive,
     QuotaExceeded,
 )
-from cuggino.events import AgentMessage, PingEvent, QuotaUsed, RateLimited, Steered
+from cuggino.events import (
+    AgentMessage,
+    PingEvent,
+    QuotaUsed,
+    RateLimited,
+    Steered,
+    ToolCall,
+    ToolResult,
+)
+from cuggino.guard.policy import Policy
 from cuggino.testing import InMemoryAgent, Marbles
-from tests.agents.cassettes.recorded import ENDED, HELLO, diverged, lines, options, played, recorded
+from tests.agents.cassettes.recorded import (
+    ENDED,
+    HELLO,
+    diverged,
+    lines,
+    options,
+    played,
+    recorded,
+    sessions,
+)
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
@@ -252,3 +273,115 @@ def test_what_a_person_said(tmp_path: Path) -> None:
     assert [2.0] == [at for at, _ in steered]
     assert steered[0][1].text.startswith("use tabs, and the key ")
     assert not replay_of(cassette).capabilities.messages
+
+
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [
+        ("Ran 2 tests in 0.001s", "Ran 2 tests in 12.345s"),
+        ("baseline 0123456789abcdef0123456789abcdef01234567", "baseline " + "89" * 20),
+        ("commit 1a2b3c4 was made", "commit 9f8e7d6 was made"),
+        (f"id {RUN}1", f"id {RUN}7"),
+        ("at 2026-01-02T03:04:05Z", "at 2027-11-12T13:14:15.678+02:00"),
+        ("at 2026-01-02 03:04", "at 2027-11-12 13:14"),
+        ("at 03:04:05", "at 13:14:15"),
+        ("see /tmp/tmpabc123/x.log", "see /tmp/tmpdef/deep/er/x.log"),
+        ("in /tmp/tmpVt8zNRbT", "in /tmp/tmpXy3"),
+        ("BUILD SUCCESSFUL in 5s", "BUILD SUCCESSFUL in 7s"),
+        ("Time: 00:00.074, Memory", "Time: 00:01.211, Memory"),
+        ("Total: 01:02 min", "Total: 00:59 min"),
+        ("(12ms)", "(1s)"),
+        ("===== 2 passed in 59.98s =====", "==== 2 passed in 61.02s (0:01:01) ===="),
+        ("8.1 runs/s, 3.2 assertions/s", "9.9 runs/s, 4.0 assertions/s"),
+        ("Randomized with seed 54321", "Randomized with seed 1"),
+        ("v1.0-3-gabc1234", "v1.0-3-g9876fed"),
+        ("at 0x7f00aa12bb", "at 0x7f33aa12cc"),
+        ("on http://127.0.0.1:4711/", "on http://127.0.0.1:8080/"),
+        ("a line \nb\n", "a line\nb"),
+    ],
+)
+def test_allowed_differences_in_a_prompt(path: Path, tmp_path: Path, then: str, now: str) -> None:
+    """Times, durations, ids, hashes and temporary folders may differ."""
+    recorded(path, tmp_path, Marbles(), "|", prompt=then)
+    assert [(0.0, "completed", None)] == played(path, tmp_path, prompt=now)
+    assert "in line 1" in diverged(path, tmp_path, prompt=f"more {now}")
+
+
+@pytest.mark.parametrize("which", ["prompt", "system_prompt"])
+def test_another_prompt(path: Path, tmp_path: Path, which: str) -> None:
+    """A changed prompt is reported with the session, the line and both texts; nothing is played."""
+    told: dict[str, Any] = {which: "One.\nTwo is here.\nThree."}
+    recorded(path, tmp_path, Marbles(a=HELLO), "a|", **told)
+    message = diverged(path, tmp_path, **{which: "One.\nTwo was here.\nThree."})
+    assert (
+        f"the replay diverges: the {which.replace('_', ' ')} of session 1 (implementing 1) "
+        "differs in line 2: recorded “Two is here.”, now “Two was here.”" == message
+    )
+
+
+def test_a_shorter_and_a_longer_prompt(path: Path, tmp_path: Path) -> None:
+    """The report names the text that ended early."""
+    recorded(path, tmp_path, Marbles(), "|", prompt="One.\nTwo.")
+    assert "recorded “Two.”, now nothing more" in diverged(path, tmp_path, prompt="One.")
+    longer = diverged(path, tmp_path, prompt="One.\nTwo.\nThree.")
+    assert "in line 3: recorded nothing more, now “Three.”" in longer
+
+
+def test_a_difference_far_in_a_line(path: Path, tmp_path: Path) -> None:
+    """Only the surroundings of a difference in a long line are shown."""
+    recorded(path, tmp_path, Marbles(), "|", prompt="x" * 5000 + "here" + "y" * 5000)
+    message = diverged(path, tmp_path, prompt="x" * 5000 + "there" + "y" * 5000)
+    assert "“…xxx" in message
+    assert "here" in message
+    assert len(message) < 600
+
+
+def test_a_masked_secret_may_differ(path: Path, tmp_path: Path) -> None:
+    """A masked secret matches other words; the text around it must be equal."""
+    secret = "first-value-of-it"
+    recorded(path, tmp_path, Marbles(), "|", prompt=f"Use {secret} now.\nGo.", env={"KEY": secret})
+    assert [(0.0, "completed", None)] == played(
+        path, tmp_path, prompt="Use any two words now.\nGo."
+    )
+    assert "line 1" in diverged(path, tmp_path, prompt="Use any two words later.\nGo.")
+    assert "line 2" in diverged(path, tmp_path, prompt="Use any two words now.\nStop.")
+
+
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [
+        (
+            "focus\n-----BEGIN RSA PRIVATE KEY----- is what to look for.\nTask: add tests.",
+            "focus\ntotally different task: delete the database",
+        ),
+        ("in 5 files", "in 7 files"),
+        ("Use a seed.", "Use no seed."),
+    ],
+)
+def test_forbidden_differences_in_a_prompt(path: Path, tmp_path: Path, then: str, now: str) -> None:
+    """Counts and words must be equal; prose about a key is not a key."""
+    recorded(path, tmp_path, Marbles(), "|", prompt=then)
+    assert "in line" in diverged(path, tmp_path, prompt=now)
+
+
+def test_a_mask_matches_few_words(path: Path, tmp_path: Path) -> None:
+    """A mask matches a few words, never a different task."""
+    env = {"POSTGRES_PASSWORD": "postgres"}
+    recorded(path, tmp_path, Marbles(), "|", prompt="Use postgres for it.", env=env)
+    assert [(0.0, "completed", None)] == played(path, tmp_path, prompt="Use mysql for it.")
+    message = diverged(path, tmp_path, prompt="Use mysql; then rm -rf everything. for it.")
+    assert "in line 1" in message
+
+
+def test_a_masked_secret_in_a_command(tmp_path: Path) -> None:
+    """The mask of a secret contains spaces but counts as one word of the command."""
+    command = f"TOKEN={mark('github token')} echo hi"
+    call = ToolCall(name="Bash", input={"command": command}, id="c")
+    t = Marbles(c=call, r=ToolResult(name="c", output="hi"))
+    recorded(tmp_path / "c", tmp_path, t, "cr|")
+    (session,) = sessions(tmp_path / "c")
+    given = options(tmp_path, guard=Policy(project=str(tmp_path), level="full"))
+    check = PolicyCheck(session, given, Places.of(given), same_version=False)
+    assert check.complaint(call) is None
+    other = ToolCall(name="Bash", input={"command": f"{command}; shutdown"}, id="c")
+    assert "is denied now" in (check.complaint(other) or "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -121,50 +122,67 @@ def test_a_changed_template(demo: Recorded) -> None:
     assert "now “Be kind.”" in str(told.value)
 
 
-def test_another_focus(demo: Recorded) -> None:
-    """Another focus changes the prompt and diverges."""
-    with pytest.raises(ReplayDiverged, match=r"of session 1 \(planning 1\) differs in line"):
-        play(demo.runtime(demo.new()), focus="something else")
+STEPS = [
+    {"write": ".specs/new.md", "text": "x"},
+    {"run": "cd sub && echo x > ../.specs/y.md"},
+    {"run": '"$CUGGINO_PYTHON" -c pass'},
+    {"say": "<SPEC_ISSUE>\nno\n</SPEC_ISSUE>"},
+]
 
 
-def test_a_stricter_policy(demo: Recorded) -> None:
-    """A recorded call that the policy now denies diverges with the reason."""
-    with pytest.raises(ReplayDiverged) as told:
-        play(demo.runtime(demo.new(), guard="full", profile=["node"]))
-    message = str(told.value)
-    assert 'in session 2 (implementing 1), Bash `"$CUGGINO_PYTHON" -m unittest -q` ran' in message
-    assert "in the recording, and is denied now: " in message
+class OneSession:
+    """A run of one session that was recorded, and what is the same run otherwise."""
 
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        scenario = Scenario.model_validate({"planning": [{"steps": STEPS}]})
+        self.tags = self.play(ScriptedAgent(scenario))
 
-def test_a_looser_policy(tmp_path: Path) -> None:
-    """A recorded denial that the policy now allows diverges; an unchanged policy does not."""
-    steps = [
-        {"write": ".specs/new.md", "text": "x"},
-        {"run": "cd sub && echo x > ../.specs/y.md"},
-        {"say": "<SPEC_ISSUE>\nno\n</SPEC_ISSUE>"},
-    ]
-    scenario = Scenario.model_validate({"planning": [{"steps": steps}]})
-    tags: list[list[str]] = []
-    for number, agent in enumerate((ScriptedAgent(scenario), None, None)):
-        project = make_project(str(tmp_path / f"p{number}"))
+    def play(self, agent: ScriptedAgent | None = None, focus: str = "x", **changed: Any) -> Any:
+        project = make_project(str(self._folder / f"p{sum(1 for _ in self._folder.iterdir())}"))
         (project / "sub").mkdir()
-        changes = {"guard": "off"} if number == 2 else {"sandbox": False}
+        record = self._folder / "c"
+        config = quick(project, **{"sandbox": False, "check_command": "true", **changed})
         runtime = Runtime.live(
             cwd=project,
-            config=quick(project, **changes),
-            agent=agent or f"replay:{tmp_path / 'c'}",
-            record=tmp_path / "c" if agent else None,
+            config=config,
+            agent=agent or f"replay:{record}",
+            record=record if agent else None,
         )
-        if number == 2:
-            with pytest.raises(ReplayDiverged) as told:
-                play(runtime)
-            assert "Write `.specs/new.md` was denied in the recording, and is allowed now" in str(
-                told.value
-            )
-        else:
-            tags.append(play(runtime))
-    assert tags[0] == tags[1]
-    assert 2 == tags[0].count("GuardDenied")
+        return play(runtime, focus)
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory: pytest.TempPathFactory) -> OneSession:
+    return OneSession(tmp_path_factory.mktemp("one"))
+
+
+def test_an_unchanged_policy(one: OneSession) -> None:
+    """A replay under the same policy equals its recording, denials included."""
+    assert 2 == one.tags.count("GuardDenied")
+    assert one.tags == one.play()
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"focus": "something else"}, "of session 1 (planning 1) differs in line"),
+        (
+            {"guard": "full", "profile": ["node"]},
+            'in session 1 (planning 1), Bash `"$CUGGINO_PYTHON" -c pass` ran in the recording, '
+            "and is denied now: ",
+        ),
+        (
+            {"guard": "off"},
+            "Write `.specs/new.md` was denied in the recording, and is allowed now",
+        ),
+    ],
+    ids=["another focus", "a stricter policy", "a looser policy"],
+)
+def test_what_diverges(one: OneSession, changed: dict[str, Any], told: str) -> None:
+    """Another prompt diverges, and so does a call that is judged otherwise now."""
+    with pytest.raises(ReplayDiverged, match=re.escape(told)):
+        one.play(**changed)
 
 
 @pytest.mark.real_agent

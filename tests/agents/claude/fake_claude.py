@@ -49,10 +49,7 @@ def fake_claude(folder: Path, body: str, *, version: str = "2.1.329 (Claude Code
     """
     program = folder / "claude"
     preamble = _PREAMBLE.format(
-        python=sys.executable,
-        calls=str(folder / "version_calls"),
-        version=version,
-        result=RESULT,
+        python=sys.executable, calls=str(folder / "version_calls"), version=version, result=RESULT
     )
     program.write_text(preamble + textwrap.dedent(body), encoding="utf-8")
     program.chmod(0o755)

@@ -1,21 +1,34 @@
-"""`ClaudeAgent`: locating and invoking its program."""
+"""`ClaudeAgent`: its program, the program's invocation, private files and sandbox."""
 
 from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import tempfile
 import threading
+from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import cuggino
 from cuggino.agents import InteractiveOptions, SpawnOptions, make_agent
-from cuggino.agents.claude import ClaudeAgent
-from cuggino.errors import AgentNotFound
+from cuggino.agents.claude import ClaudeAgent, sandbox as claude_sandbox, sandbox as sandboxes
+from cuggino.agents.claude.agent import servers_file, system_prompt_file
+from cuggino.agents.claude.sandbox import (
+    git_ignores,
+    sandbox_settings,
+    sandbox_unavailable,
+    with_git_ignores,
+)
+from cuggino.errors import GuardNotLive, StorageError
 from cuggino.events import AgentMessage, SessionEnded
+from cuggino.guard.policy import Policy
+from cuggino.guard.sandbox import Sandbox
 from cuggino.sandbox import role_view
 from tests.agents.claude.fake_claude import fake_claude, recorded_call, tell_all
 from tests.limits import LIMIT
@@ -135,75 +148,6 @@ def test_an_explicit_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "FROM_OUTSIDE" not in env
 
 
-def test_a_missing_program(tmp_path: Path) -> None:
-    """Without the program the stream fails immediately with installation advice."""
-    events: list[Any] = []
-    agent = ClaudeAgent(path="claude", env={"PATH": str(tmp_path)})
-    with pytest.raises(AgentNotFound, match="the agent program claude was not found") as caught:
-        cuggino.run(agent.spawn(options(tmp_path, system_prompt="x")), events.append)
-    assert [] == events
-    assert 2 == caught.value.code
-    assert "npm install -g @anthropic-ai/claude-code" in (caught.value.hint or "")
-    assert "agentPath" in (caught.value.hint or "")
-
-
-def test_a_program_that_is_too_old(tmp_path: Path) -> None:
-    """An unsupported old version is refused, and the error names both versions."""
-    program = fake_claude(tmp_path, "", version="2.0.1 (Claude Code)")
-    agent = ClaudeAgent(path=program)
-    with pytest.raises(AgentNotFound) as caught:
-        cuggino.run(agent.spawn(options(tmp_path)))
-    assert "claude 2.0.1 is too old, at least 2.1.197 is needed" == caught.value.message
-    assert "claude update" in (caught.value.hint or "")
-    assert 2 == caught.value.code
-
-
-@pytest.mark.parametrize(
-    ("said", "version"),
-    [
-        ("2.1.197 (Claude Code)", "2.1.197"),
-        ("2.2.0", "2.2.0"),
-        ("10.0.0-beta.1 (Claude Code)", "10.0.0"),
-    ],
-)
-def test_supported_versions(tmp_path: Path, said: str, version: str) -> None:
-    """The minimum version and newer ones are accepted."""
-    assert version == ClaudeAgent(path=fake_claude(tmp_path, "", version=said)).check()
-
-
-@pytest.mark.parametrize("said", ["Claude Code", ""])
-def test_a_program_without_a_version(tmp_path: Path, said: str) -> None:
-    """A program that prints no version is refused."""
-    with pytest.raises(AgentNotFound, match="names no version"):
-        ClaudeAgent(path=fake_claude(tmp_path, "", version=said)).check()
-
-
-def test_a_program_that_does_not_start(tmp_path: Path) -> None:
-    """A program that fails at `--version` is treated as missing."""
-    program = tmp_path / "claude"
-    program.write_text("#!/bin/sh\nexit 3\n")
-    program.chmod(0o755)
-    with pytest.raises(AgentNotFound, match="--version failed"):
-        ClaudeAgent(path=program).check()
-
-
-def test_a_program_that_cannot_be_executed(tmp_path: Path) -> None:
-    """A file without the executable permission is not found."""
-    program = tmp_path / "claude"
-    program.write_text("#!/bin/sh\n")
-    with pytest.raises(AgentNotFound, match="was not found"):
-        ClaudeAgent(path=program).check()
-
-
-def test_the_version_is_asked_once(tmp_path: Path) -> None:
-    """The version is queried once for any number of sessions."""
-    agent = ClaudeAgent(path=tell_all(tmp_path))
-    for _ in range(3):
-        cuggino.run(agent.spawn(options(tmp_path)))
-    assert "2.1.329" == agent.check()
-    assert "asked\n" == (tmp_path / "version_calls").read_text()
-
-
 def test_a_spawn_is_cold(tmp_path: Path) -> None:
     """Nothing starts before the subscription; each subscription is a session."""
     seen: list[Any] = []
@@ -303,3 +247,182 @@ def test_a_program_that_vanishes_leaves_no_system_prompt(
     with pytest.raises(OSError):
         agent.interactive(InteractiveOptions(cwd=tmp_path, system_prompt="You are."))
     assert [] == list(temporary.iterdir())
+
+
+@pytest.fixture
+def temp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder for temporary files on a machine with sandbox support."""
+    folder = tmp_path / "temp"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setattr(claude_sandbox, "sandbox_unavailable", lambda _env: "")
+    return folder
+
+
+def sandboxed(folder: Path) -> SpawnOptions:
+    sandbox = Sandbox(deny_write=(), allow_write=(), domains=())
+    return SpawnOptions(prompt="Go.", cwd=folder, system_prompt="Be brief.", sandbox=sandbox)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="git needs no ignore file elsewhere")
+def test_git_ignores(tmp_path: Path, temp: Path) -> None:
+    """Git ignores the device files that mask denied paths in the sandbox."""
+    with ExitStack() as stack:
+        env = ClaudeAgent(env={})._session_env(sandboxed(tmp_path), stack)
+        count = int(env["GIT_CONFIG_COUNT"])
+        given = {env[f"GIT_CONFIG_KEY_{n}"]: env[f"GIT_CONFIG_VALUE_{n}"] for n in range(count)}
+        assert "/.bashrc\n" in Path(given["core.excludesFile"]).read_text()
+    assert [] == list(temp.iterdir())
+
+
+def test_no_files(tmp_path: Path, temp: Path) -> None:
+    """A session without system prompt and servers has no files."""
+    with ExitStack() as stack:
+        assert system_prompt_file(SpawnOptions(prompt="Go.", cwd=tmp_path), stack) is None
+        assert servers_file({}, stack) is None
+        assert [] == list(temp.iterdir())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="git needs no ignore file elsewhere")
+@pytest.mark.parametrize("error", [OSError("no"), StorageError("write", "no")])
+def test_all_or_none(
+    tmp_path: Path, temp: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """If one file cannot be created, the others are removed."""
+
+    def fails(*_given: object) -> str:
+        raise error
+
+    monkeypatch.setattr(claude_sandbox, "git_ignores", fails)
+    with pytest.raises(type(error)), ExitStack() as stack:
+        servers_file({"x": {}}, stack)
+        ClaudeAgent(env={})._session_env(sandboxed(tmp_path), stack)
+    assert [] == list(temp.iterdir())
+
+
+def program(folder: Path, name: str, script: str = "exit 0") -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+    (folder / name).chmod(0o755)
+
+
+def test_helpers_on_linux(tmp_path: Path) -> None:
+    """On Linux both helpers must be on the agent's PATH and usable."""
+    path = tmp_path / "bin"
+    env = {"PATH": str(path)}
+    assert "bubblewrap and socat not installed" == sandbox_unavailable(env, platform="linux")
+    program(path, "socat")
+    assert "bubblewrap not installed" == sandbox_unavailable(env, platform="linux")
+    program(path, "bwrap")
+    assert "" == sandbox_unavailable(env, platform="linux")
+
+
+def test_a_system_that_refuses(tmp_path: Path) -> None:
+    """If a container forbids the sandbox, the reason is the last line of output."""
+    path = tmp_path / "bin"
+    program(path, "socat")
+    program(path, "bwrap", 'echo first >&2; echo "bwrap: No permissions" >&2; exit 1')
+    why = sandbox_unavailable({"PATH": str(path)}, platform="linux")
+    assert f"the system does not permit {path}/bwrap (bwrap: No permissions)" == why
+
+
+def test_a_trial_does_not_die_with_its_parent(tmp_path: Path) -> None:
+    """bubblewrap killed while it sets up a namespace leaves a process that waits forever."""
+    path = tmp_path / "bin"
+    program(path, "socat")
+    program(path, "bwrap", f'echo "$*" > {tmp_path}/words')
+    assert "" == sandbox_unavailable({"PATH": str(path)}, platform="linux")
+    words = (tmp_path / "words").read_text()
+    assert "--unshare-pid" in words
+    assert "--die-with-parent" not in words
+
+
+def test_other_systems(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """macOS has a built-in sandbox; Windows has none."""
+    monkeypatch.setattr(sandboxes, "_SEATBELT", str(tmp_path / "sandbox-exec"))
+    assert "is missing" in sandbox_unavailable({}, platform="darwin")
+    (tmp_path / "sandbox-exec").write_text("")
+    assert "" == sandbox_unavailable({}, platform="darwin")
+    assert "there is none for win32" == sandbox_unavailable({}, platform="win32")
+
+
+def test_the_sandbox_settings() -> None:
+    """The sandbox is mandatory, cannot be disabled by the agent, and approves no command."""
+    sandbox = Sandbox(deny_write=("/p/.cuggino",), allow_write=("/tmp",), domains=("pypi.org",))
+    assert {
+        "enabled": True,
+        "failIfUnavailable": True,
+        "allowUnsandboxedCommands": False,
+        "autoAllowBashIfSandboxed": False,
+        "filesystem": {"denyWrite": ["/p/.cuggino"], "allowWrite": ["/tmp"]},
+        "network": {"allowedDomains": ["pypi.org"], "allowLocalBinding": True},
+    } == sandbox_settings(sandbox)
+
+
+@pytest.mark.parametrize("guarded", [True, False])
+@pytest.mark.parametrize("why", ["", "there is none"])
+def test_a_session_with_sandbox_settings(
+    why: str, guarded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On supported machines a session gets the sandbox settings beside its others."""
+    monkeypatch.setattr(sandboxes, "sandbox_unavailable", lambda _env: why)
+    agent = ClaudeAgent(path=tell_all(tmp_path))
+    assert agent.capabilities.sandbox
+    assert why == agent.sandbox_unavailable()
+    sandbox = Sandbox(deny_write=("/p/.cuggino",))
+    options = SpawnOptions(
+        prompt="Go.",
+        cwd=tmp_path,
+        dangerously_skip_permissions=True,
+        guard=Policy(project=str(tmp_path.resolve())) if guarded else None,
+        sandbox=sandbox,
+        settings={"model": "x"},
+    )
+    with suppress(GuardNotLive):  # the fake program runs no hook
+        cuggino.run(agent.spawn(options))
+    argv = recorded_call(tmp_path)["argv"]
+    settings = json.loads(argv[argv.index("--settings") + 1])
+    assert "x" == settings["model"]
+    assert (None if why else sandbox_settings(sandbox)) == settings.get("sandbox")
+
+
+def test_the_sandbox_within_a_view(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not mount its own /proc, which a view started by root does not permit."""
+    monkeypatch.setattr(sandboxes, "sandbox_unavailable", lambda _env: "")
+    options = SpawnOptions(prompt="Go.", cwd=tmp_path, sandbox=Sandbox())
+    view = role_view("implementing", project=tmp_path)
+    for given, is_weaker in ((options, False), (replace(options, view=view), True)):
+        block = cast("dict[str, object]", sandboxes.with_sandbox(given, {}).settings["sandbox"])
+        assert is_weaker == ("enableWeakerNestedSandbox" in block)
+
+
+def test_git_excludes(tmp_path: Path) -> None:
+    """Device files of the sandbox are ignored in addition to the user's own excludes file."""
+    home = tmp_path / "home"
+    (home / ".config" / "git").mkdir(parents=True)
+    (home / ".config" / "git" / "ignore").write_text("*.swp")
+    project = tmp_path / "project"
+    (project / ".vscode").mkdir(parents=True)
+    (project / ".cuggino").mkdir()
+    denied = [project / name for name in (".cuggino", ".autonoe", "docs/specs")]
+    sandbox = Sandbox(deny_write=tuple(str(path) for path in denied))
+    env = {"HOME": str(home), "PATH": os.environ["PATH"], "GIT_CONFIG_NOSYSTEM": "1"}
+    first, *names = git_ignores(sandbox, project, env).splitlines()
+    assert "*.swp" == first
+    assert {"/.bashrc", "/.autonoe"} <= set(names)
+    assert not {"/.vscode", "/.cuggino", "/specs"} & set(names)
+    own = tmp_path / "own"
+    own.write_text("*.own\n\n")
+    config = ["git", "config", "--file", str(home / ".gitconfig"), "core.excludesFile", str(own)]
+    subprocess.run(config, check=True)
+    assert "*.own" == git_ignores(sandbox, project, env).splitlines()[0]
+
+
+def test_git_settings_in_the_environment(tmp_path: Path) -> None:
+    """The git setting is appended to those already in the environment."""
+    before = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "a.b", "GIT_CONFIG_VALUE_0": "c"}
+    env = with_git_ignores({**before, "PATH": os.environ["PATH"]}, tmp_path / "ignore")
+    said = subprocess.check_output(["git", "config", "--get", "core.excludesFile"], env=env)
+    assert str(tmp_path / "ignore") == said.decode().strip()
+    assert ("2", "c") == (env["GIT_CONFIG_COUNT"], env["GIT_CONFIG_VALUE_0"])
+    assert "1" == with_git_ignores({}, tmp_path)["GIT_CONFIG_COUNT"]

@@ -1,15 +1,21 @@
-"""The outcome of a Claude Code run: success, errors, cost and tokens."""
+"""The outcome of a Claude Code run: success, errors, cost, tokens and usage limits."""
 
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
+import cuggino
+from cuggino.agents import SpawnOptions
+from cuggino.agents.claude import ClaudeAgent
 from cuggino.agents.claude.wire import ClaudeSession
-from cuggino.errors import AgentFailed, BudgetExceeded, QuotaExceeded
-from cuggino.events import AgentMessage, MessageDelta
+from cuggino.errors import AgentFailed, BudgetExceeded, LlmSessionError, QuotaExceeded
+from cuggino.events import AgentMessage, LlmAgentEvent, MessageDelta, RateLimited
 from tests.agents.claude.claude_lines import (
     LIFTED,
     LIMIT_TOLD,
@@ -19,23 +25,12 @@ from tests.agents.claude.claude_lines import (
     kind,
     result,
 )
+from tests.agents.claude.fake_claude import fake_claude
 
 
 @pytest.mark.parametrize(
     ("raw", "reason"),
     [
-        (api_error(400), "bad_request"),
-        (api_error(401), "auth"),
-        (api_error(403), "auth"),
-        (api_error(413), "prompt_too_long"),
-        (api_error(429), "rate_limit"),
-        (api_error(500), "server"),
-        (api_error(503), "overloaded"),
-        (api_error(529), "overloaded"),
-        (api_error(text="Not logged in · Please run /login"), "auth"),
-        (api_error(text="API Error: fetch failed (ETIMEDOUT)"), "connection"),
-        (api_error(text="Request timed out"), "connection"),
-        (api_error(text="Something new"), "unknown"),
         (result(terminal_reason="aborted_streaming"), "aborted"),
         (result(terminal_reason="blocking_limit"), "prompt_too_long"),
         (result(subtype="error_max_turns", errors=["N"]), "max_turns"),
@@ -45,8 +40,7 @@ from tests.agents.claude.claude_lines import (
 )
 def test_failures_by_result(raw: dict[str, Any], reason: str) -> None:
     """An unsuccessful result of any subtype is a failure with a reason."""
-    _, error = end(raw)
-    assert reason == kind(error)
+    assert reason == kind(end(raw)[1])
 
 
 def test_a_refused_login_is_not_tried_for_minutes() -> None:
@@ -205,14 +199,8 @@ def test_what_is_said_after_a_failed_answer(failed: dict[str, Any]) -> None:
         ([REJECTED, result()], None),
         ([REJECTED, api_error(500)], "server"),
         ([REJECTED, result(subtype="error_max_turns")], "max_turns"),
-        (
-            [REJECTED, LIFTED, api_error(429)],
-            "rate_limit",
-        ),
-        (
-            [LIMIT_TOLD, api_error(429)],
-            "QuotaExceeded",
-        ),
+        ([REJECTED, LIFTED, api_error(429)], "rate_limit"),
+        ([LIMIT_TOLD, api_error(429)], "QuotaExceeded"),
     ],
 )
 def test_usage_limits(raws: list[dict[str, Any]], expected: str | None) -> None:
@@ -311,3 +299,125 @@ def test_failures_by_the_line_before(said: dict[str, Any], reason: str) -> None:
 def test_success_requires_consistent_fields(fields: dict[str, Any], expected: str | None) -> None:
     """A result marked as success counts only if its other fields agree."""
     assert expected == kind(end(result(**fields))[1])
+
+
+NOW = datetime(2026, 3, 28, 20, 0, tzinfo=UTC)
+REGAIN = "You have reached your specified API usage limits. You will regain access on 2026-12-01"
+EXCEED = "This request would exceed your account's rate limit. Please try again later."
+WORDS = "You've hit your limit · resets 6pm (UTC)"
+ROME = ZoneInfo("Europe/Rome")
+
+
+def end_in_rome(
+    *raws: dict[str, Any], stderr: str = "", exit_code: int = 1
+) -> LlmSessionError | None:
+    session = ClaudeSession(zone=lambda: ROME)
+    for raw in raws:
+        session.feed(json.dumps(raw).encode(), now=0.0)
+    now = NOW.timestamp()
+    return session.end(exit_code=exit_code, stderr_tail=stderr, duration=1.0, now=now)[1]
+
+
+def by_program(text: str) -> dict[str, Any]:
+    message = {"content": [{"type": "text", "text": text}]}
+    return {"type": "assistant", "is_api_error_message": True, "message": message}
+
+
+def assistant_line(text: str) -> dict[str, Any]:
+    return {"type": "assistant", "message": {"content": [{"type": "text", "text": text}]}}
+
+
+def by_tool(text: str) -> dict[str, Any]:
+    block = {"type": "tool_result", "tool_use_id": "t", "content": text, "is_error": True}
+    return {"type": "user", "message": {"content": [block]}}
+
+
+@pytest.mark.parametrize(
+    ("raws", "expected"),
+    [
+        ([api_error(429, WORDS)], "QuotaExceeded"),
+        ([api_error(None, WORDS)], "QuotaExceeded"),
+        ([api_error(400, "You have reached your specified API usage limits.")], "QuotaExceeded"),
+        ([result(subtype="error_during_execution", errors=[WORDS])], "QuotaExceeded"),
+        ([by_program(WORDS)], "QuotaExceeded"),
+        ([result(result=WORDS)], "QuotaExceeded"),
+        ([assistant_line(WORDS), result(result=WORDS)], "QuotaExceeded"),
+        ([result(result=f"I was told: {'x' * 300} {WORDS}")], None),
+        ([result(result=f"The page says that {WORDS}")], None),
+        ([assistant_line(WORDS), api_error(429, "Too many requests")], "rate_limit"),
+        ([api_error(429, f"API Error: Request rejected (429) · {EXCEED}")], "rate_limit"),
+        ([REJECTED, api_error(429, EXCEED)], "QuotaExceeded"),
+        ([by_tool(WORDS), api_error(500, "Broken")], "server"),
+        ([assistant_line(WORDS)], "QuotaExceeded"),
+        ([assistant_line(f"The page says that {WORDS}")], "crash"),
+        ([by_tool(WORDS)], "crash"),
+        ([api_error(529, "Overloaded")], "overloaded"),
+        ([api_error(500, WORDS)], "QuotaExceeded"),
+        ([result(terminal_reason="max_turns", errors=[WORDS])], "max_turns"),
+    ],
+)
+def test_which_messages_count(raws: list[dict[str, Any]], expected: str | None) -> None:
+    """A limit is reported by errors of the program, or is all of the answer; prose quotes it."""
+    assert expected == kind(end_in_rome(*raws))
+
+
+def test_a_limit_quoted_in_an_answer() -> None:
+    """A limit that is a part of an answer is quoted; one that is all of it ended the session."""
+    assert None is end_in_rome(result(result=f"The page says that {WORDS}"), exit_code=0)
+    assert "QuotaExceeded" == kind(end_in_rome(result(result=WORDS), exit_code=0))
+
+
+def test_a_limit_on_standard_error() -> None:
+    """A program that ends without a result may report the limit on standard error."""
+    error = end_in_rome(stderr=f"debug\n{WORDS}\n")
+    assert isinstance(error, QuotaExceeded)
+    assert datetime(2026, 3, 29, 18, tzinfo=UTC) == error.resets_at
+
+
+@pytest.mark.parametrize(
+    ("raws", "expected"),
+    [
+        ([REJECTED, api_error(429, WORDS)], datetime(1970, 1, 1, 0, 1, tzinfo=UTC)),
+        ([LIMIT_TOLD, api_error(429, WORDS)], datetime(2026, 3, 29, 18, tzinfo=UTC)),
+        # The clocks go forward in that night, so noon is an hour earlier than today's.
+        (
+            [api_error(429, "Usage limit reached, resets 12pm")],
+            datetime(2026, 3, 29, 10, tzinfo=UTC),
+        ),
+        ([api_error(400, f"{REGAIN} at 00:00 UTC.")], datetime(2026, 12, 1, tzinfo=UTC)),
+        ([api_error(429, "Usage limit reached")], None),
+        ([LIMIT_TOLD, api_error(429, "Sorry")], None),
+    ],
+)
+def test_reset_times(raws: list[dict[str, Any]], expected: datetime | None) -> None:
+    """The event's time beats one parsed from the message, which is in its zone or the local one."""
+    error = end_in_rome(*raws)
+    assert isinstance(error, QuotaExceeded)
+    assert expected == error.resets_at
+
+
+def test_the_signal_has_a_type(tmp_path: Path) -> None:
+    """A limit known only from a message also emits `RateLimited`, in the program's time zone."""
+    fields = {"is_error": True, "api_error_status": 429, "terminal_reason": "api_error"}
+    year = datetime.now(UTC).year + 1
+    words = f"Usage limit reached, resets {year}-07-01 12:00"
+    body = f"line(**{{**RESULT, **{fields!r}, 'result': {words!r}}}); sys.exit(1)"
+    seen: list[LlmAgentEvent] = []
+    agent = ClaudeAgent(path=fake_claude(tmp_path, body))
+    options = SpawnOptions(prompt="Go.", cwd=tmp_path, env={"TZ": "Asia/Kolkata"})
+    with pytest.raises(QuotaExceeded) as caught:
+        cuggino.run(agent.spawn(options), seen.append)
+    resets_at = datetime(year, 7, 1, 6, 30, tzinfo=UTC)
+    assert resets_at == caught.value.resets_at
+    assert RateLimited(status="rejected", resets_at=resets_at) == seen[0]
+    assert ["RateLimited", "SessionEnded"] == [event.tag for event in seen]
+
+
+def test_the_signal_comes_once(tmp_path: Path) -> None:
+    """A limit already reported by an event is not repeated at the end."""
+    body = f"line(**{REJECTED!r}); sys.exit(1)"
+    seen: list[LlmAgentEvent] = []
+    with pytest.raises(QuotaExceeded):
+        agent = ClaudeAgent(path=fake_claude(tmp_path, body))
+        cuggino.run(agent.spawn(SpawnOptions(prompt="Go.", cwd=tmp_path)), seen.append)
+    assert ["RateLimited", "SessionEnded"] == [event.tag for event in seen]

@@ -194,7 +194,7 @@ def test_a_judge_that_is_slow(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> 
     """A call whose judgment times out is denied."""
     released = threading.Event()
     monkeypatch.setattr(copilot_guard, "JUDGE_SECONDS", 0.05)
-    monkeypatch.setattr(Orders, "verdict", lambda *_g, **_n: released.wait(1.0))
+    monkeypatch.setattr(Orders, "verdict", lambda *_g, **_n: released.wait(0.2))
     assert "could not check" in asked.first("bash", {"command": "ls"})
     released.set()
 

@@ -1,4 +1,4 @@
-"""Parsing the events of GitHub Copilot's SDK, and the outcome of a session."""
+"""Parsing the events of GitHub Copilot's SDK, and the outcome and errors of a session."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from cuggino import events as ev
+from cuggino.agents.base.failure import crash
+from cuggino.agents.copilot.failure import connection_failure
 from cuggino.agents.copilot.wire import CopilotSession
 from cuggino.errors import AgentFailed
 
@@ -243,39 +244,37 @@ def test_an_interruption(event: dict[str, Any]) -> None:
     assert ("interrupted", "aborted") == (outcome, error.reason)
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
-    max_leaves=8,
-)
-KINDS = st.sampled_from(
+@pytest.mark.parametrize(
+    ("code", "stderr", "message"),
     [
-        *("session.start", "session.error", "session.idle", "session.mcp_servers_loaded"),
-        *("user.message", "abort", "assistant.message", "assistant.usage", "session.warning"),
-        *("tool.execution_start", "tool.execution_complete", "assistant.turn_retry"),
-        *("subagent.started", "subagent.failed"),
-    ]
+        (0, "", "copilot ended without a result"),
+        (1, "a\n\nb\n", "copilot exited with code 1: a\nb"),
+        (-9, "", "copilot was ended by SIGKILL"),
+        (143, "", "copilot was ended by SIGTERM"),
+        (-99, "", "copilot was ended by signal 99"),
+    ],
 )
-DATA = st.dictionaries(
-    st.sampled_from(
-        [
-            *("content", "messageId", "toolCallId", "toolName", "arguments", "result", "error"),
-            *("success", "servers", "message", "errorType", "statusCode", "inputTokens"),
-            *("shellExecution", "mcpServerName", "mcpToolName", "quotaSnapshots"),
-        ]
-    ),
-    JSON,
-)
+def test_a_program_that_ended(code: int, stderr: str, message: str) -> None:
+    """The error contains the exit code or the signal, and the end of stderr."""
+    error = crash("copilot", code, stderr)
+    assert ("crash", message) == (error.reason, error.message)
 
 
-@pytest.mark.real_agent
-@settings(max_examples=2 * settings().max_examples)
-@given(st.lists(st.tuples(KINDS, DATA | JSON), max_size=5))
-def test_arbitrary_events(events: list[tuple[str, Any]]) -> None:
-    """Arbitrary events never raise, and all results can be serialized."""
-    session = CopilotSession(servers=("s",))
-    for kind, data in events:
-        for event in session.feed({"type": kind, "data": data}, now=NOW):
-            assert ev.dump_event(event)
-    told, _ = session.end(None, duration=1.0, now=NOW)
-    assert ev.dump_event(told)
+@pytest.mark.parametrize(
+    ("said", "reason", "hint"),
+    [
+        ("JSON-RPC Error -32603: Session not found: x", "bad_request", "start a new one"),
+        ("SDK protocol version mismatch", "crash", "update both"),
+        ("Unknown PermissionRequest kind: 'x'", "crash", "update both"),
+        ("[Errno 111] ECONNREFUSED", "connection", "network"),
+        ("", "crash", ""),
+    ],
+)
+def test_a_session_that_could_not_start(said: str, reason: str, hint: str) -> None:
+    """An exception of the SDK becomes an error with a reason and possibly a hint."""
+    now = datetime.fromtimestamp(NOW, UTC)
+    error = connection_failure("copilot", ValueError(said), now=now, zone=UTC)
+    assert isinstance(error, AgentFailed)
+    assert reason == error.reason
+    assert hint in (error.hint or "")
+    assert "JSON-RPC" not in error.message

@@ -1,4 +1,4 @@
-"""The guard of the Gemini CLI with a fake program: hook, rules and stream."""
+"""The guard of the Gemini CLI with a fake program: hook, rules, stream, and its files."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from cuggino.agents.gemini.config import Home
 from cuggino.agents.gemini.guard import UNMARKED, GeminiWatch, SessionGuard, prepare_guard, rules
 from cuggino.agents.gemini.hook import answer
 from cuggino.agents.gemini.tools import MARK
+from cuggino.agents.gemini.wire import Exits
 from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied
 from cuggino.guard.roles import role_policy
@@ -228,3 +229,78 @@ def test_a_sub_agents_calls(tmp_path: Path) -> None:
     expected = [GuardDenied(tool="Edit", tool_use_id="t", part="p", reason="r")] * 2
     assert expected == watch.result("t", is_error=False, message="")
     assert watch.breach is None
+
+
+@pytest.fixture
+def private(tmp_path: Path) -> Iterator[Home]:
+    with ExitStack() as stack:
+        made = Home({"HOME": str(tmp_path)}, stack)
+        yield made
+
+
+@pytest.fixture(params=["roles", "full"])
+def held(private: Home, tmp_path: Path, request: pytest.FixtureRequest) -> SessionGuard:
+    """Return a guarded session with all its files."""
+    (tmp_path / "p").mkdir()
+    policy = role_policy("implementing", project=tmp_path / "p", level=request.param)
+    private.distrust()
+    private.keep("rules.toml", "")
+    Exits(private.own)
+    return prepare_guard(policy, ENV, private)[0]
+
+
+def decision(held: SessionGuard, tool: str, **given: Any) -> str:
+    orders = held.guard.judge
+    settings: dict[str, Any] = {"servers": [], "marked": [], "readable": []}
+    data = {"hook_event_name": "BeforeTool", "tool_name": tool, "tool_input": given}
+    data |= {"cwd": orders.policy.project}
+    return str(answer(data, orders, settings)[0]["decision"])
+
+
+def test_location(held: SessionGuard, private: Home) -> None:
+    """The files are in one private folder with a name unique to the session."""
+    assert {
+        *("guard.sh", "verdicts.jsonl", "rules.toml", "trusted.json"),
+        *("exits", "exits.sh"),
+    } == {file.name for file in private.own.iterdir()}
+    assert {".gemini", "tmp", private.own.name} == {file.name for file in private.path.iterdir()}
+    assert 0o700 == private.own.stat().st_mode & 0o777
+    assert private.path.name in private.own.name != private.path.name
+
+
+def test_writing(held: SessionGuard, private: Home) -> None:
+    """Neither the files nor the folder can be written, replaced or removed, under any name."""
+    for path in (
+        *private.own.iterdir(),
+        private.own / "exits" / "1.json",
+        private.own / "new",
+        private.own,
+    ):
+        assert "deny" == decision(held, "write_file", file_path=str(path), content="x"), path
+        assert "deny" == decision(held, "replace", file_path=str(path)), path
+        for command in (
+            *(f"echo x > {path}", f"echo x >> {path}", f"cp a {path}", f"rm -rf {path}"),
+            *(f"mv {path} a", f"ln -sf /a {path}", f"sed -i s/a/b/ {path}", f"tee {path}"),
+            *(f"cd {path.parent} && echo x > {path.name}", f"touch {path}"),
+            f"echo x > {private.temp}/../{path.relative_to(private.path)}",
+        ):
+            assert "deny" == decision(held, "run_shell_command", command=command), command
+    moved = f"{private.path}2"
+    for command in (
+        f"echo x > {private.path}/*/guard.sh",
+        f"ln -s {private.own} {private.temp}/a && echo x > {private.temp}/a/guard.sh",
+        f"cd {private.temp} && ln -s ../{private.own.name} a && echo x > a/guard.sh",
+        f"mv {private.path} {moved} && echo x > {moved}/{private.own.name}/guard.sh",
+    ):
+        assert "deny" == decision(held, "run_shell_command", command=command), command
+    (private.temp / "link").symlink_to(private.own)
+    by_link = str(private.temp / "link" / "guard.sh")
+    assert "deny" == decision(held, "write_file", file_path=by_link, content="x")
+    assert "deny" == decision(held, "run_shell_command", command=f"echo x > {by_link}")
+
+
+def test_scratch_files(held: SessionGuard, private: Home) -> None:
+    """The folder for temporary files stays writable."""
+    place = str(private.temp / "scratch.txt")
+    assert "allow" == decision(held, "write_file", file_path=place, content="x")
+    assert "allow" == decision(held, "run_shell_command", command=f"echo x > {place}")

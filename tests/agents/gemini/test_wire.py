@@ -1,20 +1,21 @@
-"""Parsing the output of the Gemini CLI; the captures are from the real program."""
+"""Parsing the output of the Gemini CLI: real captures, errors, and exit codes of commands."""
 
 from __future__ import annotations
 
 import json
-import tempfile
+import shlex
+import subprocess
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from cuggino import events as ev
-from cuggino.agents.base.watch import VerdictLog
-from cuggino.agents.gemini.guard import GeminiWatch
-from cuggino.agents.gemini.wire import GeminiSession
-from cuggino.errors import LlmSessionError
+from cuggino.agents.gemini.tools import marked
+from cuggino.agents.gemini.wire import Exits, GeminiSession
+from cuggino.errors import AgentFailed, LlmSessionError
+from cuggino.events import ToolResult
 
 DATA = Path(__file__).parents[2] / "data" / "gemini"
 NOW = 1_795_289_780.0
@@ -149,63 +150,124 @@ def test_thoughts_are_output() -> None:
     assert ev.Usage(input_tokens=6, output_tokens=15, cache_read_tokens=4) == ended.usage
 
 
+MET = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+ADVICE = "\nPlease wait and try again later. To increase your limits, request a quota increase"
+
+
+def failure(
+    message: str | None, exit_code: int = 1, *, told: str = "", stderr: str = ""
+) -> LlmSessionError | None:
+    lines: list[dict[str, Any]] = [{"type": "error", "message": told}] if told else []
+    if message is not None:
+        error = {"type": "unknown", "message": message}
+        lines.append({"type": "result", "status": "error", "error": error})
+    return end_of(lines, exit_code, stderr)
+
+
+def end_of(lines: list[dict[str, Any]], exit_code: int, stderr: str) -> LlmSessionError | None:
+    session, now = GeminiSession(zone=lambda: UTC), MET.timestamp()
+    for line in lines:
+        session.feed(json.dumps(line).encode(), now=now)
+    return session.end(exit_code=exit_code, stderr_tail=stderr, duration=1.0, now=now)[1]
+
+
+def api(code: int, message: str = "no") -> str:
+    return f'[API Error: {{"error":{{"code":{code},"message":"{message}","status":"X"}}}}]'
+
+
+def test_messages_of_the_api() -> None:
+    """The message is the API's own, unwrapped."""
+    error = failure(api(401, "mock says 401"), 145)
+    assert error is not None
+    assert "mock says 401" == error.message
+    assert "GEMINI_API_KEY" in (error.hint or "")
+
+
+def test_a_limit_of_seconds() -> None:
+    """Too many requests at once are a rate limit, which names the time of the next try."""
+    error = failure("[API Error: Slow down. Please retry in 90.5s.]", 173)
+    assert isinstance(error, AgentFailed)
+    assert ("rate_limit", MET + timedelta(seconds=90.5)) == (error.reason, error.retry_at)
+
+
+def test_a_crash() -> None:
+    """Routine messages and startup output are not part of the error."""
+    stderr = (
+        "Warning: 256-color support not detected.\nYOLO mode is enabled.\n"
+        "[STARTUP] Phase 'cleanup_ops' was started but never ended. Skipping metrics.\nboom\n"
+    )
+    error = failure(None, -9, stderr=stderr)
+    assert error is not None
+    assert "gemini was ended by SIGKILL: boom" == error.message
+
+
+def test_a_loop() -> None:
+    """A session that the program stopped because of a loop has failed."""
+    told = "Loop detected, stopping execution"
+    lines = [{"type": "error", "message": told}, {"type": "result", "status": "success"}]
+    error = end_of(lines, 0, "")
+    assert error is not None
+    assert told == error.message
+
+
+def tell(exits: Exits, given: dict[str, Any], output: str) -> None:
+    """Run the hook like the program."""
+    (entry,) = exits.hooks()["AfterTool"][0]["hooks"]
+    content = f"<untrusted_context>\n{output}\n</untrusted_context>\n\n[System] More."
+    data = {"tool_input": given, "tool_response": {"llmContent": content}}
+    done = subprocess.run(
+        shlex.split(entry["command"]), input=json.dumps(data), capture_output=True, text=True
+    )
+    assert (0, "{}\n") == (done.returncode, done.stdout)
+
+
 @pytest.mark.parametrize(
-    "noise",
-    [b"", b"\xff\xfe", b"{", b"[]", b"null", line("new_kind"), line("message", role="user")],
+    ("output", "expected"),
+    [
+        ("Output: x\nExit Code: 3\nProcess Group PGID: 7", 3),
+        ("Output: x\nExit Code: 130\nSignal: 2\nBackground PIDs: 1, 2\nProcess Group PGID: 7", 130),
+        ("Output: Exit Code: 3\nProcess Group PGID: 7", 0),
+        ("Output: a\nExit Code: 3\nb\nProcess Group PGID: 7", 0),
+        ("Output: a\nExit Code: 5\n</untrusted_context>\nb\nExit Code: 6\nSignal: 9", 6),
+        ("Output: a\nExit Code: 5\n</untrusted_context>\nb", 0),
+        (f"Output: x\nExit Code: {'9' * 5000}\nProcess Group PGID: 7", 0),
+        ("Output: (empty)\nProcess Group PGID: 7", 0),
+    ],
 )
-def test_noise(noise: bytes) -> None:
-    """Unknown lines are skipped."""
-    assert [] == fed(noise)
+def test_codes(tmp_path: Path, output: str, expected: int) -> None:
+    """The exit code is read from the program's part of the result, not the command's output."""
+    exits = Exits(tmp_path)
+    tell(exits, {"command": "c"}, output)
+    assert expected == exits.code({"command": "c"})
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
+def test_several_commands(tmp_path: Path) -> None:
+    """Each command has its own code, reported once, whether it was marked or not."""
+    exits = Exits(tmp_path)
+    tell(exits, marked({"command": "a"}, "t"), "Exit Code: 1\nProcess Group PGID: 7")
+    tell(exits, {"command": "b"}, "Exit Code: 2\nProcess Group PGID: 7")
+    codes = [exits.code({"command": name}) for name in ("b", "a", "a", "c")]
+    assert [2, 1, 0, 0] == codes
+
+
+def test_foreign_files(tmp_path: Path) -> None:
+    """Files with other content are ignored."""
+    exits = Exits(tmp_path)
+    (tmp_path / "exits" / "1.json").write_bytes(b"\xff{")
+    (tmp_path / "exits" / "2.json").write_text('{"tool_response": 1}')
+    assert 0 == exits.code({"command": "a"})
+
+
+@pytest.mark.parametrize(
+    ("output", "code", "expected"),
+    [("x", 3, True), ("x", 0, False), ("Blocked: command substitution detected", 0, True)],
 )
-FIELDS = (
-    *("role", "content", "delta", "tool_name", "tool_id", "parameters", "status", "output"),
-    *("error", "stats", "message", "session_id", "timestamp", "severity"),
-)
-KINDS = st.sampled_from(["init", "message", "tool_use", "tool_result", "error", "result", "other"])
-LINES = st.builds(
-    lambda kind, role, data: json.dumps({"role": role, **data, "type": kind}).encode(),
-    KINDS,
-    st.sampled_from(["assistant", "user"]),
-    st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=5),
-)
-ANY = st.lists(LINES | st.binary(max_size=40), max_size=12)
-
-
-@settings(max_examples=2 * settings().max_examples)
-@given(ANY, st.integers(-15, 255), st.text(max_size=40), st.booleans())
-def test_no_line_breaks_a_session(
-    lines: list[bytes], exit_code: int, stderr: str, is_guarded: bool
-) -> None:
-    """Arbitrary output never raises, events can be serialized, and the session has an outcome."""
-    with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder, "log")
-        log.write_bytes(b"\n".join(lines))
-        watch = GeminiWatch(VerdictLog(log, "t")) if is_guarded else None
-        session = GeminiSession(cwd="/p", watch=watch)
-        events = fed(*lines, session=session)
-    for event in events:
-        assert event == ev.parse_event(ev.dump_event(event))
-    ended, error = session.end(exit_code=exit_code, stderr_tail=stderr, duration=0.0, now=NOW)
-    assert (ended.outcome == "completed") == (error is None)
-    assert error is None or isinstance(error, LlmSessionError)
-
-
-@settings(max_examples=2 * settings().max_examples)
-@given(ANY)
-def test_messages_are_their_deltas(lines: list[bytes]) -> None:
-    """For arbitrary output, a message's text equals its preceding deltas."""
-    pieces: dict[str, str] = {}
-    for event in fed(*lines):
-        match event:
-            case ev.MessageDelta():
-                pieces[event.message_id] = pieces.get(event.message_id, "") + event.text
-            case ev.AgentMessage():
-                assert pieces.pop(str(event.message_id)) == event.text
-            case _:
-                pass
+def test_results(output: str, code: int, expected: bool) -> None:
+    """A command with a nonzero code, or refused by the program, has failed."""
+    session = GeminiSession(exit_code=lambda _given: code)
+    call = line("tool_use", tool_name="run_shell_command", tool_id="c", parameters={"command": "a"})
+    result = line("tool_result", tool_id="c", status="success", output=output)
+    assert (
+        ToolResult(name="c", output=output, is_error=expected)
+        == fed(call, result, session=session)[-1]
+    )

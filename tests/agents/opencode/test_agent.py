@@ -1,4 +1,4 @@
-"""`OpenCodeAgent` with a fake program: its invocation and cleanup."""
+"""`OpenCodeAgent` with a fake program: its invocation, environment and cleanup."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from reactivex import Observable, just
 import cuggino
 from cuggino.agents import SpawnOptions
 from cuggino.agents.opencode import OpenCodeAgent
+from cuggino.agents.opencode.config import config_content, needs_packages
+from cuggino.errors import ConfigError
 from cuggino.events import SessionEnded
 
 
@@ -99,3 +101,54 @@ def test_network_access_of_npm(tmp_path: Path, started: list[dict[str, Any]]) ->
         )
         for told in started
     ]
+
+
+def test_the_users_configuration() -> None:
+    """The user's configuration is kept; ours is appended and cannot be disabled."""
+    mine = {"plugin": ["mine"], "mcp": {"a": {}}, "instructions": ["x"], "share": "auto"}
+    text = config_content(
+        {"OPENCODE_CONFIG_CONTENT": json.dumps(mine)},
+        settings={"theme": "dark"},
+        plugin=Path("/p/plugin.mjs"),
+        instructions=["/p/i.md"],
+        mcp_servers={"b": {"command": "run", "args": ["-x"], "env": {"K": "v"}}},
+        guarded=True,
+    )
+    config = json.loads(text)
+    assert ["mine", "file:///p/plugin.mjs"] == config["plugin"]
+    assert ["x", "/p/i.md"] == config["instructions"]
+    local = {"type": "local", "command": ["run", "-x"], "environment": {"K": "v"}}
+    assert {"a": {}, "b": {**local, "enabled": True}} == config["mcp"]
+    assert ("dark", "disabled", False, False) == tuple(
+        config[key] for key in ("theme", "share", "lsp", "formatter")
+    )
+
+
+def test_settings_for_claude_code() -> None:
+    """Rules and hooks of the deliver loop, with which the program would not start, are left out."""
+    settings = {"permissions": {"allow": []}, "hooks": {"PreToolUse": []}, "theme": "dark"}
+    text = config_content(
+        {}, settings=settings, plugin=Path("/p"), instructions=[], mcp_servers={}, guarded=False
+    )
+    assert {"theme", "autoupdate", "share", "plugin", "instructions"} == json.loads(text).keys()
+
+
+def test_an_invalid_configuration() -> None:
+    """A user configuration that is not a JSON object is an error."""
+    with pytest.raises(ConfigError, match="OPENCODE_CONFIG_CONTENT"):
+        config_content(
+            {"OPENCODE_CONFIG_CONTENT": "{"},
+            settings={},
+            plugin=Path("/p"),
+            instructions=[],
+            mcp_servers={},
+            guarded=False,
+        )
+
+
+def test_package_installation(tmp_path: Path) -> None:
+    """OpenCode may install packages only for users with plugins."""
+    env = {"HOME": str(tmp_path), "OPENCODE_DISABLE_PROJECT_CONFIG": "1"}
+    assert not needs_packages(env, tmp_path)
+    (tmp_path / ".config" / "opencode" / "plugin").mkdir(parents=True)
+    assert needs_packages(env, tmp_path)

@@ -40,8 +40,7 @@ def test_version(opencode: OpenCode) -> None:
 def test_cost(opencode: OpenCode) -> None:
     """The cost follows the configured prices, after each answer and at the end."""
     done = opencode.run(
-        [Thought("Hm."), Text("I begin."), bash("echo 1")],
-        write(opencode.path("new.txt"), "new\n"),
+        [Thought("Hm."), Text("I begin."), bash("echo 1")], write(opencode.path("new.txt"), "new\n")
     )
     assert done.error is None
     assert ["Hm."] == [thought.text for thought in done.of(ev.Thinking)]
@@ -170,10 +169,7 @@ def test_guarded_reading(opencode: OpenCode, tmp_path: Path) -> None:
     outside.write_text("not yours\n")
     (opencode.project / "link.txt").symlink_to(outside)
     done = opencode.run(
-        [
-            Tool("read", {"filePath": opencode.path("link.txt")}),
-            Tool("glob", {"pattern": "../*"}),
-        ],
+        [Tool("read", {"filePath": opencode.path("link.txt")}), Tool("glob", {"pattern": "../*"})],
         guard=opencode.policy("verify", "full"),
     )
     assert done.error is None

@@ -1,11 +1,11 @@
-"""The scripted agent: its steps, and resumed sessions."""
+"""The scripted agent: its steps, roles, guard, and resumed sessions."""
 
 from __future__ import annotations
 
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from reactivex import Observable, from_iterable, never
@@ -13,10 +13,13 @@ from reactivex.subject import Subject
 
 import cuggino
 from cuggino import events as ev
-from cuggino.agents import SpawnOptions
+from cuggino.agents import Role, SpawnOptions
 from cuggino.agents.scripted import ScriptedAgent
 from cuggino.agents.scripted.scenario import Scenario, load_scenario
-from cuggino.errors import AgentFailed, ConfigError, LlmSessionError, QuotaExceeded
+from cuggino.errors import AgentFailed, ConfigError, GuardNotLive, LlmSessionError, QuotaExceeded
+from cuggino.events import Event, GuardDenied, RateLimited, ToolResult
+from cuggino.guard.policy import Policy
+from cuggino.guard.roles import role_policy
 from cuggino.operators import marker_tags
 from cuggino.stages import agent_stage
 from tests.agents.claude.claude_lines import kind
@@ -296,16 +299,170 @@ def test_the_documented_scenario(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("step", "where"),
     [
-        ("fail = { status = 200 }", "implementing.0.steps.0.fail.status"),
-        ("limit = { resets = 3 }", "implementing.0.steps.0.limit.resets"),
-        ("usage = { input_tokens = -1 }", "implementing.0.steps.0.usage.input_tokens"),
-        ("fail = {}\nsay = 'x'", "implementing.0.steps.0: a step has exactly one of"),
+        ("fail = { status = 200 }", "0.fail.status"),
+        ("limit = { resets = 3 }", "0.limit.resets"),
+        ("usage = { input_tokens = -1 }", "0.usage.input_tokens"),
+        ("fail = {}\nsay = 'x'", "0: a step has exactly one of"),
+        ("tool = 'a'\nrun = 'b'", "0: a step has exactly one of"),
+        ("run = 'a'\ninput = { a = 1 }", "0: only a step with a tool has an input"),
+        ("input = { a = 1 }", "0: a step has exactly one of"),
+        ("tool = ''", "0.tool"),
+        ("tool = 'server/'", "0.tool"),
+        ("tool = 'a'\ninput = 'b'", "0.input"),
+        ("tool = 'a'\ninput = { day = 2026-01-01 }", "0.input.day"),
     ],
 )
 def test_invalid_steps(tmp_path: Path, step: str, where: str) -> None:
     """An invalid step is refused with its place in the file."""
     file = tmp_path / "scenario.toml"
-    file.write_text(f"[[implementing]]\n[[implementing.steps]]\n{step}\n", encoding="utf-8")
+    file.write_text(f"[[coding]]\n[[coding.steps]]\n{step}\n", encoding="utf-8")
     with pytest.raises(ConfigError) as caught:
         load_scenario(file)
-    assert where in caught.value.message
+    assert f"coding.0.steps.{where}" in caught.value.message
+
+
+ROLES = get_args(Role)
+
+
+class RolePlayer(Player):
+    """An agent with runs for a single role."""
+
+    def __init__(self, folder: Path, role: str, *runs: dict[str, Any]) -> None:
+        super().__init__(folder, **{role: runs})
+        self.role = role
+
+    def play(self, **changes: Any) -> str:
+        return super().play(role=self.role, **changes)
+
+
+@pytest.mark.parametrize("role", ["planning", "verify"])
+def test_every_role_has_runs(role: str, tmp_path: Path) -> None:
+    """A role plays its own runs in order, skips those of earlier turns, and then has no more."""
+    player = RolePlayer(tmp_path, role, run("a", cost_usd=0.5), run("b"), run("c"))
+    assert "a" == player.turn(1)
+    assert 0.5 == player.ended.cost_usd
+    assert "c" == player.turn(3)
+    player.turn(4)
+    assert isinstance(player.error, AgentFailed)
+    assert f"the scenario has no run 4 for the role {role}" == player.error.message
+
+
+def test_an_agent_without_a_role(tmp_path: Path) -> None:
+    """It has no runs, and the failure names the option."""
+    player = RolePlayer(tmp_path, "coding", run("a"))
+    player.role = ""
+    player.turn(1)
+    assert isinstance(player.error, AgentFailed)
+    assert "for an agent without a role (`SpawnOptions.role`)" in player.error.message
+
+
+@pytest.mark.parametrize("role", ["coding"])
+def test_every_role_can_fail(role: str, tmp_path: Path) -> None:
+    """Limits, errors and exits end a session of a role, and a resumed one continues."""
+    limit = {"limit": {"resets_in": 60.0}}
+    player = RolePlayer(
+        tmp_path,
+        role,
+        run(limit, {"fail": {"status": 429}}, cost_usd=0.25),
+        run("one", {"fail": {"status": 529}}, "two"),
+        run({"exit": 7, "text": "no memory"}, resumed=steps("three")),
+    )
+    player.play()
+    assert isinstance(player.error, QuotaExceeded)
+    (told,) = (event for event in player.events if isinstance(event, RateLimited))
+    assert (0.25, told.resets_at) == (player.ended.cost_usd, player.error.resets_at)
+    played = [player.play(session_id="s"), kind(player.error)]
+    played += [player.play(resume_session_id="s"), kind(player.error)]
+    assert ["one", "overloaded", "two", kind(None)] == played
+    player.play(session_id="t")
+    assert isinstance(player.error, AgentFailed)
+    assert "no memory" in player.error.message
+    assert "three" == player.play(resume_session_id="t")
+
+
+def test_the_roles_of_a_scenario() -> None:
+    """A scenario has one section per role, all of the same kind, and one for the manager."""
+    fields = Scenario.model_fields
+    assert set(ROLES) | {"pause", "repeat", "pm"} == set(fields)
+    assert 1 == len({repr(fields[role]) for role in ROLES})
+
+
+def play(folder: Path, *steps: dict[str, Any], policy: Policy | None) -> list[Event]:
+    """Return the events of a session with these steps."""
+    scenario = Scenario.model_validate({"implementing": [{"steps": steps}]})
+    options = SpawnOptions(prompt="Go.", cwd=folder, role="implementing", guard=policy)
+    events: list[Event] = []
+    cuggino.run(ScriptedAgent(scenario).spawn(options), events.append)
+    return events
+
+
+STEPS: tuple[dict[str, Any], ...] = (
+    {"write": "a.txt", "text": "a"},
+    {"write": ".specs/a.md", "text": "a"},
+    {"run": "echo b > b.txt"},
+    {"run": "echo b > .specs/b.md"},
+    {"append": "a.txt", "text": "a"},
+    {"append": ".specs/task.md", "text": "a"},
+    {"delete": ".specs/task.md"},
+    {"say": "done"},
+)
+
+
+def contents(folder: Path) -> dict[str, str]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_text() for path in files}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / ".specs").mkdir()
+    (tmp_path / ".specs" / "task.md").write_text("task")
+    return tmp_path
+
+
+def test_steps_are_judged(project: Path) -> None:
+    """A denied step does not run, its result is the reason, and the session continues."""
+    policy = role_policy("implementing", project=project, level="roles")
+    events = play(project, *STEPS, policy=policy)
+    assert {"a.txt": "aa", "b.txt": "b\n", ".specs/task.md": "task"} == contents(project)
+    denied = [event for event in events if isinstance(event, GuardDenied)]
+    assert ["tool_1", "tool_3", "tool_5", "tool_6"] == [event.tool_use_id for event in denied]
+    assert ["Write", "Bash", "Edit", "Bash"] == [event.tool for event in denied]
+    results = {event.name: event for event in events if isinstance(event, ToolResult)}
+    for event in denied:
+        assert ".specs" in event.reason
+        assert results[event.tool_use_id].is_error
+        assert event.reason in results[event.tool_use_id].output
+    assert not results["tool_0"].is_error
+    assert "AgentMessage" == events[-2].tag
+
+
+def test_without_a_guard(project: Path) -> None:
+    """An unguarded session runs all steps."""
+    events = play(project, *STEPS, policy=None)
+    expected = {"a.txt": "aa", "b.txt": "b\n", ".specs/a.md": "a", ".specs/b.md": "b\n"}
+    assert expected == contents(project)
+    assert "GuardDenied" not in [event.tag for event in events]
+
+
+def test_without_a_parser(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a parser no guarded session starts."""
+
+    def find() -> str:
+        raise ConfigError("no shfmt", hint="install it")
+
+    monkeypatch.setattr("cuggino.agents.base.guard.find_shfmt", find)
+    policy = role_policy("implementing", project=project, level="roles")
+    with pytest.raises(GuardNotLive, match="no shfmt") as caught:
+        play(project, *STEPS, policy=policy)
+    assert "install it" == caught.value.hint
+    assert {".specs/task.md": "task"} == contents(project)
+
+
+def test_a_broken_parser(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A guard that fails its canary ends the session before its first tool."""
+    monkeypatch.setattr("cuggino.agents.base.guard.find_shfmt", lambda: "/nonexistent/shfmt")
+    policy = role_policy("implementing", project=project, level="roles")
+    with pytest.raises(GuardNotLive, match="not live: it answers deny"):
+        play(project, {"sleep": 0.5}, *STEPS, policy=policy)
+    assert {".specs/task.md": "task"} == contents(project)

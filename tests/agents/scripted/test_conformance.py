@@ -13,13 +13,7 @@ import pytest
 from typing_extensions import override
 
 from cuggino.agents.scripted import ScriptedAgent
-from cuggino.agents.scripted.scenario import (
-    Failure,
-    Scenario,
-    ScenarioRun,
-    Step,
-    TokenCounts,
-)
+from cuggino.agents.scripted.scenario import Failure, Scenario, ScenarioRun, Step, TokenCounts
 from cuggino.events import Usage
 from cuggino.testing import (
     AgentConformance,

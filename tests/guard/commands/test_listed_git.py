@@ -91,31 +91,19 @@ SKIPS = (
     *("add -p", "add --patch", "add --interactive", "branch --edit-description"),
 )
 DESTROYS = (
-    *(
-        "rm a",
-        "clean -f src",
-        "clean --force src",
-        "stash clear",
-        "push -f",
-        "push --force",
-        "push --mirror",
-    ),
-    *("push --force-with-lease", "push -d origin x", "push --delete origin x", "push origin +x"),
-    *("push --prune origin", "push origin :x", "push --force-if-includes", "branch -D x"),
-    *("branch -f x y", "branch --force x y", "reflog expire", "reflog delete x", "reflog drop x"),
-    *("gc --prune=now", "prune", "update-ref a b", "symbolic-ref a b", "symbolic-ref -d a"),
-    *("symbolic-ref --delete a", "worktree remove -f src", "worktree remove --force src"),
-    *("submodule deinit -f x", "submodule deinit --force x", "submodule deinit --all"),
+    *("rm a", "clean -f src", "clean --force src", "stash clear", "push -f", "push --force"),
+    *("push --mirror", "push --force-with-lease", "push -d origin x", "push --delete origin x"),
+    *("push origin +x", "push --prune origin", "push origin :x", "push --force-if-includes"),
+    *("branch -D x", "branch -f x y", "branch --force x y", "reflog expire", "reflog delete x"),
+    *("reflog drop x", "gc --prune=now", "prune", "update-ref a b", "symbolic-ref a b"),
+    *("symbolic-ref -d a", "symbolic-ref --delete a", "worktree remove -f src"),
+    *("worktree remove --force src", "submodule deinit -f x", "submodule deinit --force x"),
+    "submodule deinit --all",
 )
 
 
 DISCARDS = (
-    *(
-        "reset --hard",
-        "reset --hard origin/main",
-        "reset --har HEAD~1",
-        "reset --merge",
-    ),
+    *("reset --hard", "reset --hard origin/main", "reset --har HEAD~1", "reset --merge"),
     *("checkout .", "checkout -- .", "checkout HEAD -- .", "checkout -f", "checkout --force main"),
     *("checkout :/", "restore .", "restore --source=HEAD~1 :/", "restore -SW .", "restore ./"),
     *("restore --staged --worktree .", "switch -f main", "switch --discard-changes main"),

@@ -1,8 +1,10 @@
-"""The parser program: found, fed, and always ended."""
+"""The parser program: found, fed, always ended, and compared with bash."""
 
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 import time
 from pathlib import Path
 
@@ -14,6 +16,8 @@ from cuggino.guard.shell import shfmt
 from cuggino.guard.shell.parser import parse
 from cuggino.guard.shell.shfmt import find_shfmt, run_shfmt
 from cuggino.guard.shell.tree import Refused
+from tests.fuzz_shell import bash_version, compare, is_seen, is_target, isolation, main, runs
+from tests.fuzz_shell_grammar import Snippets
 from tests.guard.shell.parsed import SHFMT, refusal
 from tests.limits import LIMIT
 
@@ -124,3 +128,90 @@ def test_long_text_and_a_longer_answer_do_not_block() -> None:
     before = held()
     assert "" == refusal("git add " + "file " * 8000)
     assert before == held()
+
+
+def test_it_is_found_next_to_unpacked_packages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is found in the `bin` of a package folder, where a single-file program unpacks it."""
+    empty = tmp_path / "empty"
+    packages = tmp_path / "x" / "y" / "z" / "packages"
+    monkeypatch.setattr(shfmt, "__file__", str(packages / "cuggino/guard/shell/shfmt.py"))
+    monkeypatch.setattr(sys, "executable", str(empty / "python3"))
+    monkeypatch.setattr(sys, "prefix", str(empty))
+    monkeypatch.setenv("PATH", str(empty))
+    with pytest.raises(ConfigError, match="is not installed"):
+        shfmt.find_shfmt()
+    program = packages / "bin" / "shfmt"
+    program.parent.mkdir(parents=True)
+    program.touch(mode=0o755)
+    assert str(program) == shfmt.find_shfmt()
+
+
+def test_a_folder_that_cannot_be_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder on the PATH that cannot be read is passed over."""
+    empty, useful = tmp_path / "empty", tmp_path / "useful"
+    useful.mkdir()
+    (useful / "shfmt").touch(mode=0o755)
+    monkeypatch.setattr(shfmt, "__file__", str(empty / "1/2/3/shfmt.py"))
+    monkeypatch.setattr(sys, "executable", str(empty / "python3"))
+    monkeypatch.setattr(sys, "prefix", str(empty))
+    monkeypatch.setenv("PATH", f"/{'too-long' * 1000}:{useful}")
+    assert str(useful / "shfmt") == shfmt.find_shfmt()
+
+
+BASH = shutil.which("bash") or ""
+needs_bash = pytest.mark.skipif(
+    not os.environ.get("CI") and (not BASH or bash_version(BASH) < 5),
+    reason="the parser is compared with bash from version 5 on",
+)
+
+
+@needs_bash
+@pytest.mark.real_agent
+def test_every_command_of_bash_is_in_the_tree() -> None:
+    """Of 150 snippets, every command that bash would run is in the tree."""
+    made = Snippets(4)
+    found = compare(
+        [made.snippet() for _ in range(150)], shfmt=find_shfmt(), bash=BASH, wrapper=isolation()
+    )
+    assert [] == found.misses
+    assert 40 < found.counts["snippets that ran something"]
+
+
+@needs_bash
+def test_the_oracle() -> None:
+    """The oracle reports the words that bash would run for each branch, and its files."""
+    first, second = runs(["w1 'a b' $(w2); w3 || w4", "w5 > o6"], bash=BASH, wrapper=isolation())
+    assert {("w1", "a b"), ("w2",), ("w3",), ("w4",)} == {tuple(words) for words in first.commands}
+    assert ([["w5"], ["w5"]], ["o6"]) == second
+
+
+@pytest.mark.parametrize(
+    ("ran", "is_there"),
+    [
+        (["w1", "a b", "x", "y"], True),
+        (["w1", "a b"], True),
+        (["w1", "a", "b"], False),
+        (["w2", "a b"], False),
+        (["w3"], True),
+    ],
+)
+def test_a_miss_is_seen(ran: list[str], is_there: bool) -> None:
+    """A command that bash ran is compared by its words; an unknown word matches any."""
+    tree = parse("w1 'a b' $(w3)", shfmt=find_shfmt())
+    assert is_there == is_seen(ran, tree)
+
+
+@pytest.mark.parametrize(("name", "is_there"), [("o1", True), ("x y", True), ("o2", False)])
+def test_an_unexpected_file_is_a_miss(name: str, is_there: bool) -> None:
+    """A file that bash created is compared with the targets of the tree."""
+    tree = parse("w1 > o1; w2 $(w3 2>> 'x y')", shfmt=find_shfmt())
+    assert is_there == is_target(name, tree)
+
+
+@needs_bash
+def test_the_command_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    """The command prints its counts and exits with 0 when nothing was missed."""
+    assert 0 == main(["--count", "20", "--seed", "3"])
+    assert "snippets: 20" in capsys.readouterr().out
