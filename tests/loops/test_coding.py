@@ -1,16 +1,37 @@
-"""The transitions of the coding loop in virtual time, drawn as marbles."""
+"""The coding loop in virtual time: transitions, markers, pushes, errors and disposal."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
-from reactivex import Observable, empty, of, throw
+from reactivex import Observable, empty, of, operators as ops, throw
 
-from cuggino.errors import ProcessError, WorkNotCommitted
-from cuggino.events import CommitPerformed
+from cuggino.agents.base import Role
+from cuggino.errors import (
+    AgentFailed,
+    ConfigError,
+    LoopError,
+    ProcessError,
+    QuotaExceeded,
+    SessionError,
+    StorageError,
+    WorkNotCommitted,
+    WorkspaceLocked,
+)
+from cuggino.events import (
+    AgentMessage,
+    CommitPerformed,
+    ContradictoryMarkers,
+    Event,
+    PushFailed,
+    PushPerformed,
+    SessionEnded,
+)
 from cuggino.stages import Commit
-from cuggino.testing import AgentRun, no_leaks
+from cuggino.testing import AgentRun, Marbles, no_leaks
 from tests.loops.coding_loop import CodingLoop, drawn, marbles, tags
 
 
@@ -192,3 +213,354 @@ class TestReview:
         assert not any(
             "by a person" in o for o in loop.prompts("implementing") + loop.prompts("reviewing")
         )
+
+
+# -- quoted and contradictory markers in the coding loop, in virtual time
+
+
+QUOTED = (
+    "I will not respond with <APPROVED>ok</APPROVED> yet, 9 tasks remain",
+    "The answer would be\n\n    <APPROVED>ok</APPROVED>",
+    "> <APPROVED>ok</APPROVED>",
+    "> The plan says\n<APPROVED>ok</APPROVED>",
+    '{"verdict": "<APPROVED>ok</APPROVED>"}',
+    '<p\ntitle="\n<APPROVED>ok</APPROVED>\n">',
+    "<!--\n<APPROVED>ok</APPROVED>\n-->",
+    "1. Say\n   ```\n   <APPROVED>ok</APPROVED>\n   ```",
+    "~~~~\n~~~\n<APPROVED>ok</APPROVED>",
+    "<thinking>\n<APPROVED>ok</APPROVED>\n</thinking>\nOn reflection 9 tests fail.",
+    "<thinking>\nI could answer\n<APPROVED>ok</APPROVED>",
+    "<example>\n<APPROVED>ok</APPROVED>\n</example>",
+    "<outer>\n<inner>\n</inner>\n<APPROVED>ok</APPROVED>\n</outer>",
+    "<details>\n<summary>Draft</summary>\n\n<APPROVED>ok</APPROVED>\n\n</details>\nnot yet",
+    "return (\n<APPROVED>ok</APPROVED>\n);\nnot yet",
+    "<App>\n<APPROVED>ok</APPROVED>\n</App>",
+    "msg: |\n<APPROVED>ok</APPROVED>\nnot yet",
+    "Example::\n\n  <APPROVED>ok</APPROVED>\n\nnot yet",
+    "\\begin{verbatim}\n<APPROVED>ok</APPROVED>\n\\end{verbatim}",
+    'text = """\n<APPROVED>ok</APPROVED>\n"""',
+    "cat <<EOF\n<APPROVED>ok</APPROVED>\nEOF",
+    'text = "so\n<APPROVED>ok</APPROVED>\n"',
+    "If the tests passed I would write:\n<APPROVED>ok</APPROVED>\nBut they do not.",
+    "If the tests passed I would write:\n<APPROVED>ok</APPROVED>",
+    "Human: now answer\n<APPROVED>ok</APPROVED>\n\nAssistant: I will not.",
+    "Human: now answer\n<APPROVED>ok</APPROVED>",
+    "<APPROVED>NOT approved: 9 tests fail</APPROVED>",
+    "<APPROVED>ok</APPROVED>\n\nThat is what I would like to say.",
+)
+
+
+def loop_with(folder: Path, t: Marbles, *reviews: str) -> CodingLoop:
+    """Return a loop with one task and these reviews; a second iteration ends it."""
+    return drawn(folder, t, "c| i|", "d|", [*map(t.cold, reviews)], can_resume=True)
+
+
+@pytest.mark.parametrize("text", QUOTED)
+def test_a_quoted_approval(text: str, tmp_path: Path) -> None:
+    """It approves nothing: the reviewer is asked, and its answer counts."""
+    t = marbles(q=AgentMessage(text=text))
+    loop = loop_with(tmp_path, t, "q-s|", "r-s|")
+    seen = tags(t.record(loop.run()))
+    assert "LoopApproved" not in seen
+    assert "RequestChanges IterationStart" in seen
+    assert 2 == len(loop.prompts("reviewing"))
+
+
+@pytest.mark.parametrize(
+    ("review", "counted"),
+    [
+        (["b-s|"], "REQUEST_CHANGES"),
+        (["y-r-s|"], "REQUEST_CHANGES"),
+        (["r-y-s|"], "REQUEST_CHANGES"),
+        (["y-s-r|"], "REQUEST_CHANGES"),
+        (["y-a-i----------"], "SPEC_ISSUE"),
+        (["r-i-y-s|"], "SPEC_ISSUE"),
+    ],
+)
+def test_a_contradictory_review(review: list[str], counted: str, tmp_path: Path) -> None:
+    """The most cautious marker counts, and an event has all of them."""
+    t = marbles(
+        b=AgentMessage(text="<APPROVED>yes</APPROVED>\n<REQUEST_CHANGES>redo</REQUEST_CHANGES>")
+    )
+    loop = loop_with(tmp_path, t, *review)
+    seen = t.record(loop.run())
+    told = [value for _, _, value in seen if isinstance(value, ContradictoryMarkers)]
+    assert [("reviewing", counted)] == [(event.phase, event.counted) for event in told]
+    assert ("APPROVED", "yes") in told[0].markers
+    assert "LoopApproved" not in tags(seen)
+
+
+def test_an_implementer_that_is_not_sure(tmp_path: Path) -> None:
+    """Of done and progress, progress counts: the next task follows, and no review."""
+    t = marbles()
+    loop = drawn(tmp_path, t, "c|", "d-g-s| d-i-s|")
+    seen = tags(t.record(loop.run()))
+    assert 2 == seen.count("ContradictoryMarkers")
+    assert "Progress ImplementingStart" in seen
+    assert seen.endswith("SpecIssue LoopSpecIssue")
+
+
+def test_an_approval_after_a_failure(tmp_path: Path) -> None:
+    """An approval behind a result that is an error approves nothing."""
+    t = marbles(
+        f=SessionEnded(outcome="failed"), error=AgentFailed("crashed", reason="bad_request")
+    )
+    review: Observable[Any] = t.cold("a-f-y#")
+    loop = drawn(tmp_path, t, "c|", "d|", [review])
+    *_, (_, kind, error) = seen = t.record(loop.run())
+    assert "LoopApproved" not in tags(seen)
+    assert ("error", True) == (kind, "crashed" in str(error))
+
+
+# -- pushes of the coding loop in virtual time
+
+
+COMMIT = Commit(hash="abc", message="one")
+
+
+def push_marbles() -> Marbles:
+    """U is a push that was performed, E one that failed."""
+    return marbles(
+        U=PushPerformed(iteration=1, commit_hash="abc", remote="origin/main"),
+        E=PushFailed(iteration=1, message="rejected"),
+    )
+
+
+def loop(
+    t: Marbles, folder: Path, *, commits: list[Observable[Any]], pushes: list[Observable[Any]]
+) -> CodingLoop:
+    """Two tasks, the first ends with PROGRESS, the second with DONE; then an approval."""
+    return drawn(folder, t, "c|", "g| d|", "y|", commits=commits, pushes=pushes)
+
+
+def test_a_push_after_each_commit(tmp_path: Path) -> None:
+    """Each commit is pushed before the next agent starts."""
+    t = push_marbles()
+    push = t.cold("--|")
+    played = loop(t, tmp_path, commits=[of(COMMIT), of(COMMIT)], pushes=[push, push])
+    stream = played.run(commit=True, push="origin/topic/page")
+    assert (
+        "ImplementingStart Progress CommitPerformed PushPerformed "
+        "ImplementingStart Done CommitPerformed PushPerformed ReviewingStart"
+    ) in tags(t.record(stream))
+    assert [("origin", "topic/page")] * 2 == played.repository.pushed_to
+    t.check_subscriptions(push, "--^-!", "-----^-!")
+
+
+def test_a_failed_push_goes_on(tmp_path: Path) -> None:
+    """A failed push is reported, and the loop continues to its approval."""
+    t = push_marbles()
+    rejected = throw(ProcessError("git", "rejected"))
+    played = loop(t, tmp_path, commits=[of(COMMIT), empty()], pushes=[rejected])
+    t.check(
+        played.run(commit=True, push="origin/main"),
+        "(IP)(CM)(GKEM)(DV)(YL|)",
+    )
+    played.assert_released()
+
+
+def test_no_push_without_a_commit(tmp_path: Path) -> None:
+    """A task with nothing to commit, or whose commit failed, pushes nothing."""
+    t = push_marbles()
+    failed = throw(ProcessError("git", "hook"))
+    played = loop(t, tmp_path, commits=[failed, empty()], pushes=[])
+    assert tags(t.record(played.run(commit=True, push="origin/main"))).endswith("LoopApproved")
+    assert 2 == len(played.repository.messages)
+    assert [] == played.repository.pushed_to
+
+
+def test_a_commit_that_is_made_up_for_is_pushed(tmp_path: Path) -> None:
+    """The commit that succeeds at the end is pushed before the approval."""
+    t = push_marbles()
+    failed = throw(ProcessError("git", "hook"))
+    played = loop(t, tmp_path, commits=[failed, failed, of(COMMIT)], pushes=[empty()])
+    story = tags(t.record(played.run(commit=True, push="origin/main")))
+    assert story.endswith("Approved CommitPerformed PushPerformed LoopApproved")
+
+
+@pytest.mark.parametrize("options", [{"commit": True}, {"push": "origin/main"}])
+def test_no_push_unless_both_are_asked_for(tmp_path: Path, options: dict[str, Any]) -> None:
+    """Without `push` nothing is pushed, and without `commit` there is nothing to push."""
+    t = push_marbles()
+    played = loop(t, tmp_path, commits=[of(COMMIT), of(COMMIT)], pushes=[])
+    assert tags(t.record(played.run(**options))).endswith("LoopApproved")
+    assert [] == played.repository.pushed_to
+
+
+def test_disposal_ends_the_push(tmp_path: Path) -> None:
+    """A loop that is disposed while it pushes releases the push and the workspace."""
+    t = push_marbles()
+    push = t.cold("-" * 20)
+    played = loop(t, tmp_path, commits=[of(COMMIT)], pushes=[push])
+    t.record(played.run(commit=True, push="origin/main"), dispose_at=7)
+    t.check_subscriptions(push, "--^----!")
+    played.assert_released()
+
+
+# -- errors and disposal of the coding loop in virtual time
+
+
+ROLES: tuple[Role, ...] = ("planning", "implementing", "reviewing")
+
+
+class TestErrors:
+    def test_a_quota_ends_the_loop_with_its_code(self, tmp_path: Path) -> None:
+        """A usage limit in any phase ends the loop with exit code 12."""
+        t = marbles(error=QuotaExceeded("limit reached"))
+        loop = CodingLoop(tmp_path, planning=[t.cold("c|")], implementing=[t.cold("-a-#")])
+        seen = t.record(loop.run())
+        error = seen[-1][2]
+        assert isinstance(error, LoopError)
+        assert ("implementing", 12, "start again later") == (error.phase, error.code, error.hint)
+        assert 4 == seen[-1][0]
+        loop.assert_released()
+
+    def test_no_plan_file_is_an_error(self, tmp_path: Path) -> None:
+        """A plan that is declared complete without a file is a session error."""
+        t = marbles()
+        loop = CodingLoop(tmp_path, planning=[t.cold("c|")])
+        loop.agent.runs = {"planning": [t.cold("c|")]}
+        error = t.record(loop.run())[-1][2]
+        assert isinstance(error, SessionError)
+        loop.assert_released()
+
+    def test_a_second_run_is_refused(self, tmp_path: Path) -> None:
+        """A workspace that another run holds is an error at once, and stays the other's."""
+        t = marbles()
+        first = CodingLoop(tmp_path, planning=[t.cold("-" * 9)])
+        second = CodingLoop(tmp_path, planning=[t.cold("-")])
+        running = first.run().subscribe(scheduler=t.scheduler)
+        seen = t.record(second.run(), until=5)
+        assert [WorkspaceLocked] == [type(value) for _, _, value in seen]
+        assert [] == second.agent.spawned
+        left = {file.name[36:] for file in first.workspace.wip.iterdir()}
+        assert {".md", ".planning", ".instructions"} == left
+        running.dispose()
+        t.scheduler.advance_to(9)
+        first.assert_released()
+
+    def test_a_workspace_that_cannot_be_made(self, tmp_path: Path) -> None:
+        """A file in the workspace's place is a storage error before anything starts."""
+        t = marbles()
+        (tmp_path / ".cuggino").write_text("")
+        loop = CodingLoop(tmp_path, planning=[t.cold("c|")])
+        assert [StorageError] == [type(value) for _, _, value in t.record(loop.run())]
+        assert [] == loop.agent.spawned
+
+    def test_specifications_that_are_gone(self, tmp_path: Path) -> None:
+        """Missing specifications are an error in any phase, and never an approval."""
+        t = marbles()
+
+        def remove(_event: object) -> None:
+            shutil.rmtree(tmp_path / ".specs", ignore_errors=True)
+
+        checks = [of(b"fine"), of(b"fine").pipe(ops.do_action(remove))]
+        loop = drawn(tmp_path, t, "c|", "a-d|", "Y|", commands={"check": checks})
+        error = t.record(loop.run(check_command="check"))[-1][2]
+        assert isinstance(error, ConfigError)
+        assert f"the specs folder {tmp_path / '.specs'} does not exist" == error.message
+        assert [1, 1, 0] == [len(loop.prompts(role)) for role in ROLES]
+        loop.assert_released()
+
+    def test_a_workspace_that_is_gone(self, tmp_path: Path) -> None:
+        """A workspace that is removed meanwhile ends the loop with an error of storage."""
+        t = marbles()
+
+        def remove(_event: object) -> None:
+            shutil.rmtree(tmp_path / ".cuggino", ignore_errors=True)
+
+        loop = drawn(
+            tmp_path, t, "c|", "a-d|", commands={"check": [of(b"fine").pipe(ops.do_action(remove))]}
+        )
+        error = t.record(loop.run(check_command="check"))[-1][2]
+        assert isinstance(error, StorageError)
+
+
+class TestDisposal:
+    """Disposal at any point leaves no process and no file."""
+
+    @pytest.mark.parametrize("phase", ["planning", "implementing", "reviewing"])
+    def test_while_an_agent_works(self, tmp_path: Path, phase: str) -> None:
+        """The agent is released at once, the session files are gone, the workspace is free."""
+        t = marbles()
+        streams = {"planning": "c|", "implementing": "d|", "reviewing": "y|", phase: "-a-----"}
+        drawn = {role: t.cold(diagram) for role, diagram in streams.items()}
+        loop = CodingLoop(
+            tmp_path,
+            planning=[drawn["planning"]],
+            implementing=[drawn["implementing"]],
+            reviewing=[drawn["reviewing"]],
+        )
+        with no_leaks():
+            seen = t.record(loop.run(), dispose_at=6)
+        assert "next" == seen[-1][1]
+        assert [6] == [ended for _, ended in drawn[phase].subscriptions]
+        loop.assert_released()
+
+    def test_while_an_agent_lingers(self, tmp_path: Path) -> None:
+        """Disposed between a marker and the agent's end, the marker is not emitted."""
+        t = marbles()
+        agent = t.cold("-c-----")
+        loop = CodingLoop(tmp_path, planning=[agent])
+        t.check(loop.run(), "(IP)", dispose_at=3)
+        t.check_subscriptions(agent, "^--!")
+        loop.assert_released()
+
+    @pytest.mark.parametrize("name", ["setup", "check"])
+    def test_while_a_command_runs(self, tmp_path: Path, name: str) -> None:
+        """The command is released, its output file is closed and removed."""
+        t = marbles(b=b"line")
+        streams = {"setup": t.cold("|"), "check": t.cold("|"), name: t.cold("b-------")}
+        loop = drawn(
+            tmp_path, t, "c|", "d|", commands={kind: [stream] for kind, stream in streams.items()}
+        )
+        with no_leaks():
+            t.record(loop.run(setup_command="setup", check_command="check"), dispose_at=5)
+        assert [5] == [ended for _, ended in streams[name].subscriptions]
+        loop.assert_released()
+
+    def test_while_a_commit_runs(self, tmp_path: Path) -> None:
+        """The commit is released."""
+        t = marbles()
+        commit = t.cold("-------")
+        loop = drawn(tmp_path, t, "c|", "d|", commits=[commit])
+        t.check(loop.run(commit=True), "(IP)(CM)D", dispose_at=5)
+        t.check_subscriptions(commit, "--^--!")
+        loop.assert_released()
+
+    def test_by_an_exception_of_the_subscriber(self, tmp_path: Path) -> None:
+        """An exception in `on_next` releases the agent and reaches `on_error`."""
+        t = marbles()
+        agent = t.cold("a-----")
+        loop = CodingLoop(tmp_path, planning=[agent])
+        errors: list[Exception] = []
+
+        def refuse(event: Event) -> None:
+            if isinstance(event, AgentMessage):
+                raise ZeroDivisionError
+
+        loop.run().subscribe(refuse, errors.append, scheduler=t.scheduler)
+        t.scheduler.advance_to(9)
+        assert [ZeroDivisionError] == [type(error) for error in errors]
+        t.check_subscriptions(agent, "(^!)")
+        loop.assert_released()
+
+    def test_by_taking_enough(self, tmp_path: Path) -> None:
+        """A loop disposed in its first instant runs nothing in the next one."""
+        t = marbles()
+        agent = t.cold("a-----")
+        loop = CodingLoop(tmp_path, planning=[agent])
+        t.check(loop.run().pipe(ops.take(1)), "(I|)")
+        assert all(ended == 0 for _, ended in agent.subscriptions)
+        loop.assert_released()
+
+    def test_a_loop_may_run_again(self, tmp_path: Path) -> None:
+        """Each subscription is a separate run with a separate session."""
+        t = marbles()
+        loop = CodingLoop(tmp_path, planning=[t.cold("i|"), t.cold("i|")])
+        stream = loop.run()
+        for _ in range(2):
+            assert tags(t.record(stream, until=t.now + 9)).endswith("LoopSpecIssue")
+        first, second = (o.env["CUGGINO_SESSION_FILE"] for o in loop.agent.spawned)
+        assert first < second
+        loop.assert_released()
