@@ -347,12 +347,13 @@ def test_a_run(tmp_path: Path) -> None:
 
 def test_a_project_without_a_specification(tmp_path: Path) -> None:
     """It is an error before anything is started or written (AUT-246)."""
-    live = runtime(tmp_path, Turn())
-    (tmp_path / "SPEC.md").unlink()
+    folder = tmp_path / "run"
+    live = runtime(folder, Turn())
+    (folder / "SPEC.md").unlink()
     for stream in (live.deliver(), live.deliver(live.deliver_options())):
         with pytest.raises(ConfigError, match="not found"):
             events_of(stream)
-    assert [".autonoe"] == [path.name for path in tmp_path.iterdir()]
+    assert [".autonoe"] == [path.name for path in folder.iterdir()]
 
 
 def test_the_latest_run_is_resumed(tmp_path: Path) -> None:
@@ -378,7 +379,8 @@ def test_the_latest_run_is_resumed(tmp_path: Path) -> None:
 
 def test_nothing_to_resume(tmp_path: Path) -> None:
     """Without an unfinished run, resuming is refused before anything is written."""
-    live = runtime(tmp_path)
+    folder = tmp_path / "run"
+    live = runtime(folder)
     with pytest.raises(CugginoError, match="no unfinished run"):
         events_of(live.resume_delivery())
-    assert [".autonoe", "SPEC.md"] == sorted(path.name for path in tmp_path.iterdir())
+    assert [".autonoe", "SPEC.md"] == sorted(path.name for path in folder.iterdir())
