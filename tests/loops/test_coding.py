@@ -13,9 +13,7 @@ from cuggino.agents.base import Role
 from cuggino.errors import (
     AgentFailed,
     ConfigError,
-    LoopError,
     ProcessError,
-    QuotaExceeded,
     SessionError,
     StorageError,
     WorkNotCommitted,
@@ -25,7 +23,6 @@ from cuggino.events import (
     AgentMessage,
     CommitPerformed,
     ContradictoryMarkers,
-    Event,
     PushFailed,
     PushPerformed,
     SessionEnded,
@@ -86,33 +83,64 @@ def test_the_rounds_are_used_up(tmp_path: Path) -> None:
     t.check(loop.run(max_iterations=1), "(IP)(CM)(DV)(RX|)")
 
 
-class TestTasks:
-    def test_slow_reviews_after_every_task(self, tmp_path: Path) -> None:
-        """With `slow` an approval of unfinished work is followed by the next task."""
-        t = marbles()
-        loop = drawn(tmp_path, t, "c|", "g| d|", "y| y|")
-        t.check(loop.run(slow=True), "(IP)(CM)(GV)(YM)(DV)(YL|)")
-        assert [True, False] == [
-            "not finished yet" in prompt for prompt in loop.prompts("reviewing")
-        ]
+def test_slow_reviews_after_every_task(tmp_path: Path) -> None:
+    """With `slow` an approval of unfinished work is followed by the next task."""
+    t = marbles()
+    loop = drawn(tmp_path, t, "c|", "g| d|", "y| y|")
+    t.check(loop.run(slow=True), "(IP)(CM)(GV)(YM)(DV)(YL|)")
+    assert [True, False] == ["not finished yet" in prompt for prompt in loop.prompts("reviewing")]
 
-    def test_slow_sends_back_at_once(self, tmp_path: Path) -> None:
-        """With `slow`, changes requested after the first task start the next iteration."""
-        t = marbles()
-        loop = drawn(tmp_path, t, "c| -", "g|", "r|")
-        t.check(loop.run(slow=True), "(IP)(CM)(GV)(R2Q)", dispose_at=9)
 
-    def test_the_task_limit_goes_to_review(self, tmp_path: Path) -> None:
-        """`max_tasks_per_plan` agents on one plan are followed by the review."""
-        t = marbles()
-        loop = drawn(tmp_path, t, "c|", "g| g| g|", "y|")
-        t.check(loop.run(max_tasks_per_plan=2), "(IP)(CM)(GM)(GTV)(YL|)")
+def test_slow_sends_back_at_once(tmp_path: Path) -> None:
+    """With `slow`, changes requested after the first task start the next iteration."""
+    t = marbles()
+    loop = drawn(tmp_path, t, "c| -", "g|", "r|")
+    t.check(loop.run(slow=True), "(IP)(CM)(GV)(R2Q)", dispose_at=9)
 
-    def test_the_last_allowed_task_may_finish(self, tmp_path: Path) -> None:
-        """A plan that is finished by its last allowed task has not reached the limit."""
-        t = marbles()
-        loop = drawn(tmp_path, t, "c|", "g| d|", "y|")
-        t.check(loop.run(max_tasks_per_plan=2), "(IP)(CM)(GM)(DV)(YL|)")
+
+HOOK: Observable[Any] = throw(ProcessError("git", "hook"))
+ALL = of(Commit("abc", "all"))
+CHANGED = {"commit": True, "progress_patience": 3}
+
+
+@pytest.mark.parametrize(
+    ("implementing", "options", "commits", "course", "messages"),
+    [
+        ("g| g| g|", {"max_tasks_per_plan": 2}, [], "(IP)(CM)(GM)(GTV)(YL|)", []),
+        ("g| d|", {"max_tasks_per_plan": 2}, [], "(IP)(CM)(GM)(DV)(YL|)", []),
+        ("d|", {}, [], "(IP)(CM)(DV)(YL|)", []),
+        ("d|", {"commit": True}, [HOOK, ALL], "(IP)(CM)(DFV)(YKL|)", ["all"] * 2),
+        ("d|", {"commit": True}, [HOOK, empty()], "(IP)(CM)(DFV)(YL|)", ["all"] * 2),
+        ("g| d|", {"commit": True}, [HOOK, ALL], "(IP)(CM)(GFM)(DKV)(YL|)", ["one", "all"]),
+        ("w|", CHANGED, [ALL], "(IP)(CM)(WKV)(YL|)", ["nothing"]),
+        ("w|", {"commit": True}, [], "(IP)(CM)(WV)(YL|)", []),
+    ],
+    ids=[
+        "the task limit goes to review",
+        "the last allowed task may finish",
+        "without commit the repository is left alone",
+        "a failed commit is tried again before the approval",
+        "a failed commit without anything left",
+        "a later commit makes up for a failed one",
+        "changes of an agent without a task are committed",
+        "no more work is not committed",
+    ],
+)
+def test_tasks_and_commits(
+    implementing: str,
+    options: dict[str, Any],
+    commits: list[Observable[Any]],
+    course: str,
+    messages: list[str],
+    tmp_path: Path,
+) -> None:
+    """Tasks, their commits and the review follow each other as drawn."""
+    t = marbles(K=CommitPerformed(iteration=1, commit_hash="abc", message="all"))
+    states = ["before", "after"]
+    loop = drawn(tmp_path, t, "c|", implementing, "y|", commits=commits, fingerprints=states)
+    t.check(loop.run(**options), course)
+    assert messages == loop.repository.messages
+    assert ("commit" in options) == ("git diff" in loop.prompts("reviewing")[0])
 
 
 class TestCommits:
@@ -129,20 +157,6 @@ class TestCommits:
         assert ["one", "all"] == loop.repository.messages
         assert "`git diff --text base..HEAD`" in loop.prompts("reviewing")[0]
 
-    @pytest.mark.parametrize(
-        ("second", "end"), [(of(Commit("abc", "all")), "(YKL|)"), (empty(), "(YL|)")]
-    )
-    def test_a_failed_commit_is_made_up_for(
-        self, tmp_path: Path, second: Observable[Commit], end: str
-    ) -> None:
-        """A commit that fails is an event; it is tried again before the run is approved."""
-        t = marbles(K=CommitPerformed(iteration=1, commit_hash="abc", message="all"))
-        loop = drawn(
-            tmp_path, t, "c|", "d|", "y|", commits=[throw(ProcessError("git", "hook")), second]
-        )
-        t.check(loop.run(commit=True), f"(IP)(CM)(DFV){end}")
-        assert ["all", "all"] == loop.repository.messages
-
     def test_a_run_whose_work_is_not_committed_is_not_approved(self, tmp_path: Path) -> None:
         """It fails after the review, with git's reason, and can be resumed."""
         t = marbles()
@@ -154,48 +168,6 @@ class TestCommits:
         error = seen[-1][2]
         assert isinstance(error, WorkNotCommitted)
         assert ("the work is not committed: hook", 1) == (error.message, error.code)
-
-    def test_a_later_commit_makes_up_for_a_failed_one(self, tmp_path: Path) -> None:
-        """The commit of the next task holds the work of both."""
-        t = marbles(K=CommitPerformed(iteration=1, commit_hash="abc", message="all"))
-        loop = drawn(
-            tmp_path,
-            t,
-            "c|",
-            "g| d|",
-            "y|",
-            commits=[throw(ProcessError("git", "hook")), of(Commit("abc", "all"))],
-        )
-        t.check(loop.run(commit=True), "(IP)(CM)(GFM)(DKV)(YL|)")
-
-    def test_work_without_a_task_is_committed(self, tmp_path: Path) -> None:
-        """An agent that changes something and emits `NO_MORE_WORK` leaves work to commit."""
-        t = marbles(K=CommitPerformed(iteration=1, commit_hash="abc", message="nothing"))
-        loop = drawn(
-            tmp_path,
-            t,
-            "c|",
-            "w|",
-            "y|",
-            commits=[of(Commit("abc", "nothing"))],
-            fingerprints=["before", "after"],
-        )
-        t.check(loop.run(commit=True, progress_patience=3), "(IP)(CM)(WKV)(YL|)")
-
-    def test_no_more_work_is_not_committed(self, tmp_path: Path) -> None:
-        """`NO_MORE_WORK` goes to the review without a commit."""
-        t = marbles()
-        loop = drawn(tmp_path, t, "c|", "w|", "y|")
-        t.check(loop.run(commit=True), "(IP)(CM)(WV)(YL|)")
-        assert [] == loop.repository.messages
-
-    def test_without_commit_the_repository_is_left_alone(self, tmp_path: Path) -> None:
-        """Without `commit` nothing is committed and the reviewer gets no baseline."""
-        t = marbles()
-        loop = drawn(tmp_path, t, "c|", "d|", "y|")
-        t.check(loop.run(), "(IP)(CM)(DV)(YL|)")
-        assert [] == loop.repository.messages
-        assert "git diff" not in loop.prompts("reviewing")[0]
 
 
 class TestReview:
@@ -347,53 +319,36 @@ def test_a_push_after_each_commit(tmp_path: Path) -> None:
     t.check_subscriptions(push, "--^-!", "-----^-!")
 
 
-def test_a_failed_push_goes_on(tmp_path: Path) -> None:
-    """A failed push is reported, and the loop continues to its approval."""
-    t = push_marbles()
-    rejected = throw(ProcessError("git", "rejected"))
-    played = loop(t, tmp_path, commits=[of(COMMIT), empty()], pushes=[rejected])
-    t.check(
-        played.run(commit=True, push="origin/main"),
-        "(IP)(CM)(GKEM)(DV)(YL|)",
-    )
-    played.assert_released()
+REJECTED: Observable[Any] = throw(ProcessError("git", "rejected"))
+MADE = of(COMMIT)
+BOTH = {"commit": True, "push": "origin/main"}
 
 
-def test_no_push_without_a_commit(tmp_path: Path) -> None:
-    """A task with nothing to commit, or whose commit failed, pushes nothing."""
-    t = push_marbles()
-    failed = throw(ProcessError("git", "hook"))
-    played = loop(t, tmp_path, commits=[failed, empty()], pushes=[])
-    assert tags(t.record(played.run(commit=True, push="origin/main"))).endswith("LoopApproved")
-    assert 2 == len(played.repository.messages)
-    assert [] == played.repository.pushed_to
-
-
-def test_a_commit_that_is_made_up_for_is_pushed(tmp_path: Path) -> None:
-    """The commit that succeeds at the end is pushed before the approval."""
-    t = push_marbles()
-    failed = throw(ProcessError("git", "hook"))
-    played = loop(t, tmp_path, commits=[failed, failed, of(COMMIT)], pushes=[empty()])
-    story = tags(t.record(played.run(commit=True, push="origin/main")))
-    assert story.endswith("Approved CommitPerformed PushPerformed LoopApproved")
-
-
-@pytest.mark.parametrize("options", [{"commit": True}, {"push": "origin/main"}])
-def test_no_push_unless_both_are_asked_for(tmp_path: Path, options: dict[str, Any]) -> None:
-    """Without `push` nothing is pushed, and without `commit` there is nothing to push."""
-    t = push_marbles()
-    played = loop(t, tmp_path, commits=[of(COMMIT), of(COMMIT)], pushes=[])
-    assert tags(t.record(played.run(**options))).endswith("LoopApproved")
-    assert [] == played.repository.pushed_to
-
-
-def test_disposal_ends_the_push(tmp_path: Path) -> None:
-    """A loop that is disposed while it pushes releases the push and the workspace."""
-    t = push_marbles()
-    push = t.cold("-" * 20)
-    played = loop(t, tmp_path, commits=[of(COMMIT)], pushes=[push])
-    t.record(played.run(commit=True, push="origin/main"), dispose_at=7)
-    t.check_subscriptions(push, "--^----!")
+@pytest.mark.parametrize(
+    ("commits", "pushes", "options", "ends", "pushed"),
+    [
+        ([MADE, empty()], [REJECTED], BOTH, "CommitPerformed PushFailed ImplementingStart Done", 1),
+        ([HOOK, empty()], [], BOTH, "CommitFailed ImplementingStart Done", 0),
+        ([HOOK, HOOK, MADE], [empty()], BOTH, "CommitPerformed PushPerformed LoopApproved", 1),
+        ([MADE, MADE], [], {"commit": True}, "Done CommitPerformed ReviewingStart", 0),
+        ([], [], {"push": "origin/main"}, "Done ReviewingStart", 0),
+    ],
+    ids=["failed push", "no commit", "commit made up for", "without push", "without commit"],
+)
+def test_pushes(
+    commits: list[Any],
+    pushes: list[Any],
+    options: dict[str, Any],
+    ends: str,
+    pushed: int,
+    tmp_path: Path,
+) -> None:
+    """A commit is pushed if both are asked for; a push that fails is reported, and no end."""
+    played = loop(push_marbles(), tmp_path, commits=commits, pushes=pushes)
+    seen = tags(marbles().record(played.run(**options)))
+    assert ends in seen
+    assert seen.endswith("LoopApproved")
+    assert pushed == len(played.repository.pushed_to)
     played.assert_released()
 
 
@@ -404,17 +359,6 @@ ROLES: tuple[Role, ...] = ("planning", "implementing", "reviewing")
 
 
 class TestErrors:
-    def test_a_quota_ends_the_loop_with_its_code(self, tmp_path: Path) -> None:
-        """A usage limit in any phase ends the loop with exit code 12."""
-        t = marbles(error=QuotaExceeded("limit reached"))
-        loop = CodingLoop(tmp_path, planning=[t.cold("c|")], implementing=[t.cold("-a-#")])
-        seen = t.record(loop.run())
-        error = seen[-1][2]
-        assert isinstance(error, LoopError)
-        assert ("implementing", 12, "start again later") == (error.phase, error.code, error.hint)
-        assert 4 == seen[-1][0]
-        loop.assert_released()
-
     def test_no_plan_file_is_an_error(self, tmp_path: Path) -> None:
         """A plan that is declared complete without a file is a session error."""
         t = marbles()
@@ -477,81 +421,34 @@ class TestErrors:
 
 
 class TestDisposal:
-    """Disposal at any point leaves no process and no file."""
+    """Disposal at any point."""
 
-    @pytest.mark.parametrize("phase", ["planning", "implementing", "reviewing"])
-    def test_while_an_agent_works(self, tmp_path: Path, phase: str) -> None:
-        """The agent is released at once, the session files are gone, the workspace is free."""
-        t = marbles()
-        streams = {"planning": "c|", "implementing": "d|", "reviewing": "y|", phase: "-a-----"}
-        drawn = {role: t.cold(diagram) for role, diagram in streams.items()}
+    @pytest.mark.parametrize(
+        "cut", ["planning", "setup", "check", "implementing", "commit", "push", "reviewing"]
+    )
+    def test_at(self, tmp_path: Path, cut: str) -> None:
+        """Agent, command, commit or push is released at once, with all files and the workspace."""
+        t = marbles(b=b"line", k=COMMIT)
+        usual = {"planning": "c|", "implementing": "d|", "reviewing": "y|", "commit": "k|"}
+        begins = "b" if cut in ("setup", "check") else "-" if cut in ("commit", "push") else "-a"
+        streams = {
+            name: t.cold(f"{begins}{'-' * 20}" if name == cut else usual.get(name, "|"))
+            for name in (*usual, "setup", "check", "push")
+        }
         loop = CodingLoop(
             tmp_path,
-            planning=[drawn["planning"]],
-            implementing=[drawn["implementing"]],
-            reviewing=[drawn["reviewing"]],
+            planning=[streams["planning"]],
+            implementing=[streams["implementing"]],
+            reviewing=[streams["reviewing"]],
+            commands={"setup": [streams["setup"]], "check": [streams["check"]] * 2},
+            commits=[streams["commit"]],
+            pushes=[streams["push"]],
         )
+        commands = {"setup_command": "setup", "check_command": "check"}
         with no_leaks():
-            seen = t.record(loop.run(), dispose_at=6)
+            seen = t.record(loop.run(**commands, **BOTH), dispose_at=9)
         assert "next" == seen[-1][1]
-        assert [6] == [ended for _, ended in drawn[phase].subscriptions]
-        loop.assert_released()
-
-    def test_while_an_agent_lingers(self, tmp_path: Path) -> None:
-        """Disposed between a marker and the agent's end, the marker is not emitted."""
-        t = marbles()
-        agent = t.cold("-c-----")
-        loop = CodingLoop(tmp_path, planning=[agent])
-        t.check(loop.run(), "(IP)", dispose_at=3)
-        t.check_subscriptions(agent, "^--!")
-        loop.assert_released()
-
-    @pytest.mark.parametrize("name", ["setup", "check"])
-    def test_while_a_command_runs(self, tmp_path: Path, name: str) -> None:
-        """The command is released, its output file is closed and removed."""
-        t = marbles(b=b"line")
-        streams = {"setup": t.cold("|"), "check": t.cold("|"), name: t.cold("b-------")}
-        loop = drawn(
-            tmp_path, t, "c|", "d|", commands={kind: [stream] for kind, stream in streams.items()}
-        )
-        with no_leaks():
-            t.record(loop.run(setup_command="setup", check_command="check"), dispose_at=5)
-        assert [5] == [ended for _, ended in streams[name].subscriptions]
-        loop.assert_released()
-
-    def test_while_a_commit_runs(self, tmp_path: Path) -> None:
-        """The commit is released."""
-        t = marbles()
-        commit = t.cold("-------")
-        loop = drawn(tmp_path, t, "c|", "d|", commits=[commit])
-        t.check(loop.run(commit=True), "(IP)(CM)D", dispose_at=5)
-        t.check_subscriptions(commit, "--^--!")
-        loop.assert_released()
-
-    def test_by_an_exception_of_the_subscriber(self, tmp_path: Path) -> None:
-        """An exception in `on_next` releases the agent and reaches `on_error`."""
-        t = marbles()
-        agent = t.cold("a-----")
-        loop = CodingLoop(tmp_path, planning=[agent])
-        errors: list[Exception] = []
-
-        def refuse(event: Event) -> None:
-            if isinstance(event, AgentMessage):
-                raise ZeroDivisionError
-
-        loop.run().subscribe(refuse, errors.append, scheduler=t.scheduler)
-        t.scheduler.advance_to(9)
-        assert [ZeroDivisionError] == [type(error) for error in errors]
-        t.check_subscriptions(agent, "(^!)")
-        loop.assert_released()
-
-    def test_by_taking_enough(self, tmp_path: Path) -> None:
-        """A loop disposed in its first instant runs nothing in the next one."""
-        t = marbles()
-        agent = t.cold("a-----")
-        loop = CodingLoop(tmp_path, planning=[agent])
-        t.check(loop.run().pipe(ops.take(1)), "(I|)")
-        assert all(ended == 0 for _, ended in agent.subscriptions)
+        assert [9] == [ended for _, ended in streams[cut].subscriptions]
         loop.assert_released()
 
     def test_a_loop_may_run_again(self, tmp_path: Path) -> None:
