@@ -356,35 +356,6 @@ def test_the_branch_has_moved_meanwhile(tmp_path: Path) -> None:
     assert isinstance(story.last, ev.LoopApproved)
 
 
-def test_a_usage_limit_after_a_return(tmp_path: Path) -> None:
-    """A chosen attempt that was sent back and meets a limit goes on when the run is resumed."""
-    limited = InMemoryAgent(
-        {
-            "planning": [PLAN],
-            "implementing": [
-                [Wait("10m"), Write("hello.txt", "hello\n"), Say("<DONE>Do it</DONE>")],
-                [QuotaExceeded("You've hit your limit")],
-                [Write("hello.txt", "hello, both\n"), Say("<DONE>Both</DONE>")],
-            ],
-            "reviewing": [APPROVE, APPROVE],
-        }
-    )
-    project = Attempts(tmp_path, {"a": limited, "b": liar()})
-
-    def commit() -> None:
-        project.cousin.write("hello.txt", "the user's\n")
-        project.cousin.git("add", "hello.txt")
-        project.cousin.git("commit", "-qm", "Mine")
-
-    project.cousin.at("5m", commit)
-    before = project.run()
-    assert 12 == getattr(before.error, "code", 0), before
-    assert {"attempt-2": "not-approved"} == lost(before)
-    after = project.run(resume=True).check()
-    assert isinstance(after.last, ev.LoopApproved)
-    assert "hello, both\n" == project.cousin.read("hello.txt")
-
-
 def twice(after: str) -> InMemoryAgent:
     """Return an agent whose work is rejected by a person, so that it does more."""
     return InMemoryAgent(
@@ -590,39 +561,6 @@ class TestInSlots:
         assert len(ended) == len(set(ended))
         assert [] == [ref for ref in project.refs() if "attempts" not in ref]
         assert 1 == len(after.of(ev.AttemptChosen))
-
-    def test_a_kill_before_the_landing(self, tmp_path: Path) -> None:
-        """A person approves the chosen one once, also if the watch was killed meanwhile."""
-        agents = {"lie": liar(), "honest": honest("5m")}
-        project = InSlots(tmp_path, agents, approve=["landing"])
-        (project.cousin.folder / ".cuggino/backlog/2.md").unlink()
-        project.watch("30m")
-        (issue,) = [one for one in project.workspace.issues() if one.is_approval]
-        decide(project.workspace, issue, approves=True)
-        project.agents = dict.fromkeys(agents, InMemoryAgent({}))
-        story = project.watch("40m")
-        assert "1.md" == story.one(ev.WatchItemCompleted).filename
-        assert [] == story.of(ev.AttemptChosen)
-
-    def test_a_conflict_is_worked_on_in_the_slot(self, tmp_path: Path) -> None:
-        """What is sent back by the gate is resolved by one agent, as the work on any item."""
-        words = [Write("hello.txt", f"hello {word}\n") for word in ("you", "both")]
-        plain = InMemoryAgent(
-            {
-                "planning": [PLAN],
-                "implementing": [[word, Say("<DONE>Do it</DONE>")] for word in words],
-                "reviewing": [APPROVE] * 2,
-            }
-        )
-        agents = {"lie": liar(), "honest": honest("10m"), "judge": plain}
-        project = InSlots(tmp_path, agents)
-        story = project.watch("20m")
-        assert ["2.md", "1.md"] == [one.filename for one in story.of(_COMPLETED)], story
-        assert ("1.md", "conflict") == next(
-            (one.filename, one.reason) for one in story.of(ev.WatchSentBack)
-        )
-        assert "hello both\n" == project.cousin.read("hello.txt")
-        assert 1 == len(story.of(ev.AttemptChosen))
 
     def test_a_skipped_item(self, tmp_path: Path) -> None:
         """All attempts end with their item, which is parked; the other one lands."""

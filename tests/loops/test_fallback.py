@@ -12,7 +12,7 @@ from cuggino import events as ev
 from cuggino.agents import Candidate, RoutedAgent
 from cuggino.agents.base import LlmAgent, Role
 from cuggino.config import Config
-from cuggino.errors import AgentFailed, AgentFailure, QuotaExceeded
+from cuggino.errors import AgentFailed, QuotaExceeded
 from cuggino.events import AgentFellBack, QuotaUsed, RunResumed, WatchItemCompleted
 from cuggino.storage import Workspace, list_journals
 from cuggino.testing import InMemoryAgent, Say, VirtualClock, VirtualRuntime, Wait, Write
@@ -97,13 +97,6 @@ class TestDeliver:
         assert ("all_passed", 3) == (story.ended.reason, story.ended.sessions)
         assert (2, 2) == (len(project.agent.spawned), len(spare.spawned))
 
-    def test_a_second_crash_doubles_the_cooldown(self, tmp_path: Path) -> None:
-        """A second crash after the cooldown doubles it."""
-        project, _ = delivery(tmp_path, [crash(), crash()], [Turn(leaves=ONE), Turn(leaves=BOTH)])
-        story = project.run(session_pause=1000.0)
-        until = [event.until for event in story.of(ev.AgentFellBack)]
-        assert [second(900), second(1000 + 1800)] == until
-
     def test_both_crash(self, tmp_path: Path) -> None:
         """If all agents crash, the session has failed, and the last agent runs the next one."""
         project, spare = delivery(tmp_path, [crash("a")], [crash("b"), Turn(leaves=BOTH)])
@@ -124,33 +117,6 @@ class TestDeliver:
         assert ("all_passed", 2) == (story.ended.reason, story.ended.sessions)
         assert (1, 2) == (len(project.agent.spawned), len(spare.spawned))
 
-    def test_an_outage_of_the_fallback(self, tmp_path: Path) -> None:
-        """A lasting outage of the fallback ends the loop with the first agent's limit."""
-        down = crash("529", reason="overloaded")
-        project, _ = delivery(tmp_path, [LIMIT], [down, down])
-        story = project.run(max_retries=1)
-        assert isinstance(story.error, QuotaExceeded)
-        assert second(HOUR) == story.error.resets_at
-        assert "no agent is available (A: limit met; B: 529)" == story.error.message
-
-    @pytest.mark.parametrize("reason", ["crash", "overloaded"])
-    def test_a_good_result_needs_no_fallback(self, reason: AgentFailure, tmp_path: Path) -> None:
-        """An error after a good result causes no fallback (AUT-024)."""
-        turn = Turn(leaves=BOTH, error=AgentFailed("late", reason=reason))
-        project, spare = delivery(tmp_path, [turn], [])
-        story = project.run()
-        assert [] == fell(story.events)
-        assert ["completed"] == story.outcomes
-        assert (1, 0) == (len(project.agent.spawned), len(spare.spawned))
-
-    @pytest.mark.parametrize("reason", ["prompt_too_long", "bad_request"])
-    def test_a_failure_of_every_agent(self, reason: AgentFailure, tmp_path: Path) -> None:
-        """A failure that every agent would meet is followed by a session of the same one."""
-        project, spare = delivery(tmp_path, [crash(reason=reason), Turn(leaves=BOTH)], [])
-        story = project.run()
-        assert ["error", "completed"] == story.outcomes
-        assert [] == spare.spawned
-
 
 class TestPlanBuild:
     @pytest.mark.parametrize("phase", ["plan", "build"])
@@ -166,22 +132,6 @@ class TestPlanBuild:
         (other,) = spare.of(phase)
         assert project.agent.of(phase)[0].prompt == other.prompt
         project.assert_released()
-
-    def test_further_sessions_use_the_fallback(self, tmp_path: Path) -> None:
-        """All phases use the fallback for 15 minutes, then the first agent again."""
-        project, spare = building(
-            tmp_path,
-            {
-                "plan": [plan_build_loop.Turn()],
-                "build": [plan_build_loop.Turn(), plan_build_loop.Turn()],
-            },
-            plan=[plan_build_loop.crash()],
-            build=[plan_build_loop.Turn(has(True))],
-        )
-        story = project.run(start="plan", iteration_pause=500.0)
-        assert [("plan", "A", "B", "crash")] == fell(story.events)
-        assert ["completed"] * 4 == story.outcomes
-        assert (1, 2) == (len(project.agent.of("build")), len(spare.of("build")))
 
     def test_a_verification(self, tmp_path: Path) -> None:
         """A crash of the verifying agent is not a refutation: the fallback answers."""

@@ -265,15 +265,6 @@ def test_no_progress_is_allowed(tmp_path: Path) -> None:
     assert [] == list(loop.workspace.tbd.iterdir())
 
 
-def test_no_journal_by_default(tmp_path: Path) -> None:
-    """Without a journal no file outlives the run."""
-    t = SupervisedMarbles()
-    loop = plain_loop(tmp_path, t, t.agent("(d|)"))
-    t.record(loop.run())
-    journal = loop.workspace.journal
-    assert [] == (list(journal.iterdir()) if journal.exists() else [])
-
-
 # -- a budget in dollars for agents that report none, in virtual time
 
 
@@ -415,15 +406,6 @@ class TestSession:
         costs = [event for _, event in events_of(seen, ev.UsageUpdate)]
         assert [(3.0, True), (6.0, True)] == [(one.cost_usd, one.cost_estimated) for one in costs]
 
-    def test_the_configured_model(self) -> None:
-        """The model of the options is used unless the agent reports its own."""
-        t = Marbles(u=used(1, model=None), v=used(2))
-        seen = supervised(t, silent(t.cold("u-(v|)")), budget=50.0, model="claude-sonnet-4-5")
-        costs = [event for _, event in events_of(seen, ev.UsageUpdate)]
-        assert [("claude-sonnet-4-5", 3.0), (MODEL, 4.75)] == [
-            (one.model, one.cost_usd) for one in costs
-        ]
-
     def test_without_a_budget_nothing_is_told(self) -> None:
         """An unknown price is no matter for a run without a budget in dollars."""
         t = Marbles(u=used(1, model=None))
@@ -439,13 +421,6 @@ class TestSession:
         seen = supervised(t, silent(t.cold("-(s|)"), agent))
         unknown = [(1, "CostUnknown")] * (outcome == "completed")
         assert [*unknown, (1, "SessionEnded")] == told(seen)
-
-    def test_no_tokens_cost_nothing(self) -> None:
-        """A session that has used no tokens has no unknown cost."""
-        t = Marbles(s=ev.SessionEnded(outcome="failed", usage=ev.Usage()))
-        assert [(0, "SessionEnded")] == told(supervised(t, silent(t.cold("(s|)"))))
-        t = Marbles(s=ev.SessionEnded(outcome="completed", usage=ev.Usage()))
-        assert [(0, "SessionEnded")] == told(supervised(t, silent(t.cold("(s|)"))))
 
     def test_each_fallback_has_its_own_model(self) -> None:
         """A router's events are priced by the model of the agent that works."""
