@@ -14,7 +14,6 @@ from cuggino.errors import (
     AgentFailed,
     ConfigError,
     ProcessError,
-    SessionError,
     StorageError,
     WorkNotCommitted,
     WorkspaceLocked,
@@ -73,14 +72,6 @@ def test_a_round_that_is_sent_back(tmp_path: Path) -> None:
     assert ["unclear"] == [file.read_text() for file in issues]
     assert issues[0].name == seen[10][2].filename
     loop.assert_released()
-
-
-def test_the_rounds_are_used_up(tmp_path: Path) -> None:
-    """After the last iteration that is sent back the loop ends with the number of iterations."""
-    t = marbles()
-    t.events["I"] = t.events["I"].model_copy(update={"max_iterations": 1})
-    loop = drawn(tmp_path, t, "c|", "d|", "r|")
-    t.check(loop.run(max_iterations=1), "(IP)(CM)(DV)(RX|)")
 
 
 def test_slow_reviews_after_every_task(tmp_path: Path) -> None:
@@ -359,15 +350,6 @@ ROLES: tuple[Role, ...] = ("planning", "implementing", "reviewing")
 
 
 class TestErrors:
-    def test_no_plan_file_is_an_error(self, tmp_path: Path) -> None:
-        """A plan that is declared complete without a file is a session error."""
-        t = marbles()
-        loop = CodingLoop(tmp_path, planning=[t.cold("c|")])
-        loop.agent.runs = {"planning": [t.cold("c|")]}
-        error = t.record(loop.run())[-1][2]
-        assert isinstance(error, SessionError)
-        loop.assert_released()
-
     def test_a_second_run_is_refused(self, tmp_path: Path) -> None:
         """A workspace that another run holds is an error at once, and stays the other's."""
         t = marbles()

@@ -361,30 +361,6 @@ def _is_alive(pid: Path) -> bool:
 
 
 class TestCommands:
-    def test_setup_once_a_plan_and_check_before_each_agent(self, tmp_path: Path) -> None:
-        """Setup runs after planning, check before each implementing agent and the review."""
-        t = marbles()
-        loop = drawn(
-            tmp_path,
-            t,
-            "c|",
-            "g| d|",
-            "y|",
-            commands={"setup": [of(b"ok")], "check": [fails(1), fails(2), of(b"ok")]},
-        )
-        seen = t.record(loop.run(setup_command="setup", check_command="check"))
-        assert (
-            "CheckDoesNotDecide IterationStart PlanningStart PlanComplete "
-            "SetupCommandStarted SetupCommandOutput "
-            "ImplementingStart CheckCommandStarted CheckCommandOutput Progress "
-            "ImplementingStart CheckCommandStarted CheckCommandOutput Done "
-            "ReviewingStart CheckCommandStarted CheckCommandOutput Approved LoopApproved"
-        ) == tags(seen)
-        assert ["setup", "check", "check", "check"] == loop.ran
-        assert [0, 1, 2, 0] == [code for _, code in outputs(seen)]
-        for code, prompt in zip((1, 2), loop.prompts("implementing"), strict=True):
-            assert f"exited with code {code}" in prompt
-
     def test_a_server_that_setup_keeps_running(self, tmp_path: Path) -> None:
         """It runs until the run ends, also in the process that resumes it, and no longer."""
         server = tmp_path / "server"
@@ -442,12 +418,6 @@ class TestCommands:
         ended = [at for at, _, event in seen if isinstance(event, CommandOutputEvent)]
         assert ["setup", "check", "check"] == [command for _, command in started]
         assert [at + 600 for at, _ in started] == ended
-
-    def test_a_failed_setup_goes_on(self, tmp_path: Path) -> None:
-        """Without `setup_strict` a setup command that fails does not stop the loop."""
-        t = marbles()
-        loop = drawn(tmp_path, t, "c|", "d|", "y|", commands={"setup": [fails(3)]})
-        assert tags(t.record(loop.run(setup_command="setup"))).endswith("LoopApproved")
 
     @pytest.mark.parametrize("code", [1, 127, 124])
     def test_a_failed_setup_ends_a_strict_loop(self, tmp_path: Path, code: int) -> None:

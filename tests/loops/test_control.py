@@ -17,7 +17,7 @@ from cuggino.loops.frame.control import Standing, commands_for
 from cuggino.testing import AgentRun, Marbles, Seen
 from tests.loops.coding_loop import CodingLoop, drawn, marbles
 from tests.loops.supervised_loop import limited
-from tests.loops.watching import Watching
+from tests.loops.watching import Watching, line
 
 STEER = ev.SteerAsked(text="use flask")
 
@@ -66,16 +66,10 @@ class TestPause:
         t = commanded()
         _, run = coding(tmp_path, t, "-1-------------------2---")
         seen = t.record(run)
-        assert [
-            (0, "IterationStart"),
-            (0, "PlanningStart"),
-            (1, "PauseAsked"),
-            (5, "ImplementingStart"),
-            (5, "RunPaused"),
-            (21, "ContinueAsked"),
-            (21, "PauseEnded"),
-            (26, "ReviewingStart"),
-        ] == starts(seen)
+        assert (
+            "0 IterationStart, 0 PlanningStart, 1 PauseAsked, 5 ImplementingStart, "
+            "5 RunPaused, 21 ContinueAsked, 21 PauseEnded, 26 ReviewingStart"
+        ) == line(starts(seen))
         assert [16.0] == [v.seconds for _, k, v in seen if k == "next" and v.tag == "PauseEnded"]
         assert (31, "LoopApproved") in told(seen)
 
@@ -91,9 +85,9 @@ class TestPause:
         """A second pause changes nothing, and one command ends both."""
         t = commanded()
         _, run = coding(tmp_path, t, "-11----2---")
-        assert [(1, "PauseAsked"), (5, "RunPaused"), (7, "ContinueAsked"), (7, "PauseEnded")] == [
-            entry for entry in starts(t.record(run)) if "Start" not in entry[1]
-        ]
+        assert "1 PauseAsked, 5 RunPaused, 7 ContinueAsked, 7 PauseEnded" == line(
+            [entry for entry in starts(t.record(run)) if "Start" not in entry[1]]
+        )
 
     def test_nothing_to_continue(self, tmp_path: Path) -> None:
         """Continuing a run that is not paused is reported as ignored."""
@@ -209,12 +203,9 @@ class TestWatch:
     def test_an_item_is_skipped(self, tmp_path: Path) -> None:
         """The item's run ends at once, the item is parked, and the next one follows."""
         watching = self.watch(tmp_path, "--6--")
-        assert [
-            (0, "WatchProcessingItem", "001.md"),
-            (2, "SkipAsked"),
-            (2, "WatchItemParked", "001.md"),
-            (2, "WatchProcessingItem", "002.md"),
-        ] == watching.story(4)
+        assert (
+            "0 ProcessingItem 001.md, 2 SkipAsked, 2 ItemParked 001.md, 2 ProcessingItem 002.md"
+        ) == line(watching.story(4))
         assert "skipped by a person" in (watching.workspace.parked / "001.md.reason.txt").read_text(
             "utf-8"
         )
@@ -240,13 +231,9 @@ class TestWatch:
     def test_a_pause_of_an_idle_watch(self, tmp_path: Path) -> None:
         """It stands still at once, and waits for items again when it goes on."""
         watching = self.watch(tmp_path, "------------1----2--")
-        assert [
-            (12, "PauseAsked"),
-            (12, "RunPaused"),
-            (17, "ContinueAsked"),
-            (17, "PauseEnded"),
-            (17, "WatchBacklogWaiting"),
-        ] == watching.story(20)[-5:]
+        assert (
+            "12 PauseAsked, 12 RunPaused, 17 ContinueAsked, 17 PauseEnded, 17 BacklogWaiting"
+        ) == line(watching.story(20)[-5:])
 
     def test_a_message_to_an_idle_watch(self, tmp_path: Path) -> None:
         """It is refused, as the next item may be about something else."""

@@ -167,13 +167,6 @@ def test_pauses_lie_between_sessions(tmp_path: Path) -> None:
     assert 0.03 == pytest.approx(story.ended.cost_usd)
 
 
-def test_there_is_no_pause_by_default_of_zero(tmp_path: Path) -> None:
-    """A pause of zero sets no timer."""
-    project = DeliverLoop(tmp_path, [Turn(), Turn(), Turn(leaves=PASSED)], {"a": "pending"})
-    story = project.run(session_pause=0.0)
-    assert {0} == set(story.times(ev.DeliverSessionStarted))
-
-
 def test_all_events_of_an_agent_are_emitted(tmp_path: Path) -> None:
     """The events of an agent are emitted as they arrive, between the session's start and end."""
     t = deliver_marbles(
@@ -207,14 +200,6 @@ def test_a_project_without_a_specification(tmp_path: Path) -> None:
         project.service.check()
     (tmp_path / "SPEC.md").write_text("Do it.")
     project.service.check()
-
-
-def test_the_interruption_comes_first(tmp_path: Path) -> None:
-    """A run interrupted before its start ends as interrupted (AUT-050)."""
-    stop: Observable[object] = just("stop")
-    story = DeliverLoop(tmp_path, start=PASSED).run(interrupt=stop)
-    assert ("interrupted", 2) == (story.ended.reason, story.ended.passed)
-    assert story.error is None
 
 
 # -- status changes of deliverables during a session (AUT-115, AUT-116)

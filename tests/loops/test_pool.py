@@ -13,6 +13,7 @@ from cuggino.events import WatchCandidate, WatchEvent, WatchLanded, WatchSentBac
 from cuggino.loops import Land, Start, pool
 from cuggino.operators import Flow, emit, flow, pause
 from cuggino.testing import Marbles
+from tests.loops.watching import line
 
 
 class OwnWatch:
@@ -85,15 +86,10 @@ class OwnWatch:
 
 def test_items_are_worked_on_in_slots_and_land_one_by_one() -> None:
     watch = OwnWatch("a", "b", "c")
-    assert [
-        (10, "Candidate a"),
-        (10, "Candidate b"),
-        (11, "Landed a"),
-        (12, "Landed b"),
-        (20, "Candidate c"),
-        (21, "Landed c"),
-        (21, "completed"),
-    ] == watch.story()
+    assert (
+        "10 Candidate a, 10 Candidate b, 11 Landed a, 12 Landed b, 20 Candidate c, "
+        "21 Landed c, 21 completed"
+    ) == line(watch.story())
     assert [(0, "a", 1, 1), (0, "b", 2, 1), (10, "c", 1, 1)] == watch.started
 
 

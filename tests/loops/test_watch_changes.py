@@ -17,7 +17,7 @@ from cuggino.storage import list_journals, scan_journal
 from cuggino.storage.backlog import Backlog
 from cuggino.storage.moving import digest_of
 from tests.loops.slot_watching import SlotWatching
-from tests.loops.watching import Outcome, Watching
+from tests.loops.watching import Outcome, Watching, line
 
 NAME = "001.md"
 
@@ -140,15 +140,10 @@ def test_findings_are_stored_as_they_come(tmp_path: Path) -> None:
     audit = concat(finding(5, "first"), finding(5, "second"))
     watching = Watching(tmp_path, audits=[audit])
     story = [(entry[0], entry[1]) for entry in watching.story(100)]
-    assert [
-        (0, "WatchBacklogWaiting"),
-        (0, "WatchAuditStarted"),
-        (5, "ToBeDiscussed"),
-        (5, "WatchTbdItemFound"),
-        (10, "ToBeDiscussed"),
-        (10, "WatchTbdItemFound"),
-        (10, "WatchAuditEnded"),
-    ] == story
+    assert (
+        "0 BacklogWaiting, 0 AuditStarted, 5 ToBeDiscussed, 5 TbdItemFound, "
+        "10 ToBeDiscussed, 10 TbdItemFound, 10 AuditEnded"
+    ) == line(story)
     files = sorted(watching.workspace.tbd.iterdir())
     assert ["first", "second"] == [path.read_text() for path in files]
 
@@ -235,16 +230,11 @@ def test_a_failure_of_every_item_parks_none(tmp_path: Path, cause: errors.Cuggin
     watching = Watching(tmp_path, loops=loops, max_attempts=1)
     watching.write(0, "001.md")
     watching.write(0, "002.md")
-    assert [
-        (0, "WatchProcessingItem", "001.md"),
-        (0, "WatchItemRetry", "001.md"),
-        (900, "WatchProcessingItem", "001.md"),
-        (900, "WatchItemRetry", "001.md"),
-        (2700, "WatchProcessingItem", "001.md"),
-        (2701, "LoopApproved"),
-        (2701, "WatchItemCompleted", "001.md"),
-        (2701, "WatchProcessingItem", "002.md"),
-    ] == watching.story(2702)
+    assert (
+        "0 ProcessingItem 001.md, 0 ItemRetry 001.md, 900 ProcessingItem 001.md, "
+        "900 ItemRetry 001.md, 2700 ProcessingItem 001.md, 2701 LoopApproved, "
+        "2701 ItemCompleted 001.md, 2701 ProcessingItem 002.md"
+    ) == line(watching.story(2702))
 
 
 def test_a_full_disk_while_agents_work(tmp_path: Path) -> None:
@@ -273,15 +263,11 @@ def test_unreadable_when_its_run_begins(tmp_path: Path, monkeypatch: pytest.Monk
     watching = Watching(tmp_path, loops=[(1, "approved")], max_attempts=2)
     watching.write(0, "001.md")
     watching.write(0, "002.md")
-    assert [
-        (0, "WatchProcessingItem", "001.md"),
-        (0, "WatchItemRetry", "001.md"),
-        (0, "WatchProcessingItem", "002.md"),
-        (1, "LoopApproved"),
-        (1, "WatchItemCompleted", "002.md"),
-        (60, "WatchProcessingItem", "001.md"),
-        (60, "WatchItemParked", "001.md"),
-    ] == watching.story(65)[:7]
+    assert (
+        "0 ProcessingItem 001.md, 0 ItemRetry 001.md, 0 ProcessingItem 002.md, "
+        "1 LoopApproved, 1 ItemCompleted 002.md, 60 ProcessingItem 001.md, "
+        "60 ItemParked 001.md"
+    ) == line(watching.story(65)[:7])
 
 
 def test_gone_when_its_run_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -327,16 +313,11 @@ def test_removing_a_paused_item_delays_no_other(tmp_path: Path) -> None:
     watching.write(0, "002.md")
     backlog = watching.workspace.backlog
     watching.at(300, (backlog / "001.md").unlink, backlog)
-    assert [
-        (0, "WatchProcessingItem", "001.md"),
-        (5, "WatchItemRetry", "001.md"),
-        (5, "WatchProcessingItem", "002.md"),
-        (10, "WatchItemRetry", "002.md"),
-        (610, "WatchProcessingItem", "002.md"),
-        (611, "LoopApproved"),
-        (611, "WatchItemCompleted", "002.md"),
-        (611, "WatchBacklogWaiting"),
-    ] == watching.story(2000)
+    assert (
+        "0 ProcessingItem 001.md, 5 ItemRetry 001.md, 5 ProcessingItem 002.md, "
+        "10 ItemRetry 002.md, 610 ProcessingItem 002.md, 611 LoopApproved, "
+        "611 ItemCompleted 002.md, 611 BacklogWaiting"
+    ) == line(watching.story(2000))
 
 
 def test_no_timer_is_left_when_nothing_is_paused(tmp_path: Path) -> None:

@@ -110,6 +110,7 @@ def test_what_a_worker_pushes_while_it_ends(hello: ClusterProject) -> None:
     assert [] == hello.shared_refs()
 
 
+@pytest.mark.real_agent
 def test_a_task_of_a_plan(hello: ClusterProject) -> None:
     """Its attempts have a worker each, and what is chosen lands in the clone of the run."""
 
@@ -152,6 +153,7 @@ def test_an_item(hello: ClusterProject) -> None:
     assert [] == attempt_refs(hello)
 
 
+@pytest.mark.real_agent
 def test_an_agent_of_its_own(hello: ClusterProject) -> None:
     """The worker gets the agent and the advice of its attempt."""
     own = "tests.placement.agent:ItemAgent"

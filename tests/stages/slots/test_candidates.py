@@ -301,9 +301,7 @@ def test_a_project_in_a_folder_of_its_repository(shop: Path, tmp_path: Path) -> 
     assert slot.folder == slot.root / "packages" / "web"
 
 
-def test_a_folder_of_its_own(
-    shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_of_its_own(shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The folder may be relative to the project, absolute, or below the home folder."""
     (tmp_path / "me").mkdir()
     monkeypatch.setenv("HOME", str(tmp_path / "me"))
