@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from reactivex import Observable, concat, defer, just, never, operators as ops, timer
+from reactivex import Observable, concat, defer, just, never, operators as ops
 from reactivex.subject import Subject
 
 from cuggino.errors import AgentFailed
@@ -93,15 +93,6 @@ def test_items_are_worked_on_in_slots_and_land_one_by_one() -> None:
     assert [(0, "a", 1, 1), (0, "b", 2, 1), (10, "c", 1, 1)] == watch.started
 
 
-def test_what_is_sent_back_is_attempted_again_before_others() -> None:
-    watch = OwnWatch("a", "b", "c", slots=1, back=("a",))
-    seen = watch.story()
-    assert [(0, "a", 1, 1), (10, "b", 1, 1), (20, "a", 1, 2), (30, "c", 1, 1)] == watch.started
-    assert (11, "SentBack a") in seen
-    assert (40, "Candidate c") in seen
-    assert (41, "completed") == seen[-1]
-
-
 def test_nothing_to_do() -> None:
     assert [(0, "completed")] == OwnWatch().story()
 
@@ -113,14 +104,6 @@ def test_a_change_is_looked_at() -> None:
     watch.t.scheduler.schedule_absolute(6, lambda *_: watch.changes.on_next("changed"))
     watch.story()
     assert [(0, "a", 1, 1), (6, "b", 2, 1)] == watch.started
-
-
-def test_a_later_list_counts_too() -> None:
-    watch = OwnWatch("a")
-    watch.later = timer(5)
-    watch.t.scheduler.schedule_absolute(4, lambda *_: watch.items.append("b"))
-    watch.story()
-    assert [(0, "a", 1, 1), (5, "b", 2, 1)] == watch.started
 
 
 def test_an_error_releases_everything() -> None:

@@ -16,7 +16,7 @@ from cuggino import Config, SpawnOptions, events as ev
 from cuggino.agents import Candidate, RoutedAgent
 from cuggino.agents.claude import ClaudeAgent
 from cuggino.agents.scripted import ScriptedAgent
-from cuggino.events import GuardDenied, LoopApproved, ToolResult, parse_event
+from cuggino.events import GuardDenied, LoopApproved, ToolResult
 from cuggino.operators import marker_tags
 from cuggino.processes import process_lines
 from cuggino.stages import agent_stage, role_markers
@@ -112,58 +112,52 @@ def _is_of(role: str, request: ModelRequest) -> bool:
     return f"# Role: {role} agent" in request.system_text
 
 
-def test_demo_by_the_command_line(copilot: Copilot, tmp_path: Path, expected: Played) -> None:
-    """`cuggino run --agent copilot` finds the program on PATH and has the same story."""
-    folder = make_project(str(tmp_path / "demo"))
-    with copilot.serve(copilot.translated(scenario_model(SCENARIO, folder))) as server:
-        env = {**clean_env(copilot.home, server.url), "CUGGINO_PYTHON": sys.executable}
-        env["PATH"] = f"{copilot.program.parent}:{env['PATH']}"
-        words = ["run", "--agent", "copilot", "--focus", FOCUS, "--json"]
-        done = subprocess.run(
-            [sys.executable, "-m", "cuggino_cli", *words],
-            cwd=folder,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=LIMIT,
-            check=False,
-        )
-    assert (0, b"") == (done.returncode, done.stderr)
-    played = Played(folder, [parse_event(line) for line in done.stdout.decode().splitlines()])
-    assert expected.story == played.story
-    assert expected.subjects == played.subjects
-
-
-# -- the coding loop with the real Claude Code CLI on a scripted model
-
-
 @pytest.mark.usefixtures("nothing_is_left")
-def test_the_demo_through_the_command_line(
-    claude_cli: Path, tmp_path: Path, expected: Played
+@pytest.mark.parametrize("kind", [Claude, Copilot], ids=lambda kind: kind.__name__)
+def test_demo_by_the_command_line(
+    kind: type[RealProgram],
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    expected: Played,
 ) -> None:
-    """`cuggino run --json` with the real agent prints the same story, one event a line."""
+    """`cuggino run --json` finds the program, by its path or on PATH, and has the same story."""
+    program: Path = request.getfixturevalue(kind.cli)
     folder = make_project(str(tmp_path / "demo"))
-    config = cuggino.load_config(folder)
-    cuggino.save_config(folder, config.model_copy(update={"agent_path": str(claude_cli)}))
-    amend = ("commit", "--quiet", "--all", "--amend", "--no-edit")
-    subprocess.run(["git", *amend], cwd=folder, check=True, timeout=LIMIT)
-    with ModelServer(scenario_model(SCENARIO, folder)) as server:
-        done = subprocess.run(
-            [sys.executable, "-m", "cuggino_cli", "run", "--focus", FOCUS, "--json"],
-            cwd=folder,
-            env=agent_env(tmp_path / "home", server),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=LIMIT,
-            check=False,
-        )
+    words = ["run", "--focus", FOCUS, "--json"]
+    with in_a_project(kind, program, tmp_path) as real:
+        script = scenario_model(SCENARIO, folder)
+        with real.serve(real.translated(script)) as server:
+            if isinstance(real, Copilot):
+                env = {**clean_env(real.home, server.url), "CUGGINO_PYTHON": sys.executable}
+                env["PATH"] = f"{program.parent}:{env['PATH']}"
+                words += ["--agent", "copilot"]
+            else:
+                env = agent_env(tmp_path / "home", server)
+                config = cuggino.load_config(folder)
+                given = config.model_copy(update={"agent_path": str(program)})
+                cuggino.save_config(folder, given)
+                amend = ("commit", "--quiet", "--all", "--amend", "--no-edit")
+                subprocess.run(["git", *amend], cwd=folder, check=True, timeout=LIMIT)
+            done = subprocess.run(
+                [sys.executable, "-m", "cuggino_cli", *words],
+                cwd=folder,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=LIMIT,
+                check=False,
+            )
     assert (0, b"") == (done.returncode, done.stderr)
     played = Played(folder, [ev.parse_event(line) for line in done.stdout.decode().splitlines()])
     assert expected.story == played.story
     assert expected.subjects == played.subjects
-    assert sum(ended.cost_usd or 0 for ended in played.sessions) > 0
-    assert [] == played.session_files
     assert expected.files | {".cuggino.json": ""} == played.files | {".cuggino.json": ""}
+    assert [] == played.session_files
+    if kind is Claude:
+        assert sum(ended.cost_usd or 0 for ended in played.sessions) > 0
+
+
+# -- the coding loop with the real Claude Code CLI on a scripted model
 
 
 @pytest.mark.usefixtures("nothing_is_left")

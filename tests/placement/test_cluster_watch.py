@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from cuggino.events import AttemptLost, WatchCandidate
-from cuggino.placement.dask.task import ABSENT
 from tests.endurance.place import Command, Place, until
 from tests.endurance.trials import watch_place
 from tests.placement.dask.cluster import Cluster, running_cluster
@@ -98,44 +95,6 @@ def test_killed_workers(team: Callable[[int], Team]) -> None:
             assert watch.until(lambda: Counter(watch.tags())["WatchPlaceGone"] >= 1)
         made.cluster.add_worker("w4", threads=4, resources="any=4")
         finish(made, watch)
-
-
-def test_stopped_worker(team: Callable[[int], Team]) -> None:
-    """Given up by the scheduler and then continued, it is shut out of what others went on with."""
-    made = team(6)
-    with made.watch() as watch:
-        assert prepared(watch, 3), watch.errors
-        made.workers["w1"].send_signal(signal.SIGSTOP)
-        assert watch.until(lambda: "WatchPlaceGone" in watch.tags()), watch.errors
-        made.workers["w1"].send_signal(signal.SIGCONT)
-        assert until(lambda: not made.at_work("w1"))
-        finish(made, watch)
-
-
-def test_killed_client(team: Callable[[int], Team]) -> None:
-    """Agents end with the watch that placed them; the next one resumes."""
-    made = team(6)
-    with made.watch() as watch:
-        assert watch.until(lambda: "ImplementingStart" in watch.tags()), watch.errors
-        watch.kill()
-    assert until(lambda: not made.at_work()), made.at_work()
-    with made.watch() as watch:
-        finish(made, watch)
-        assert "RunResumed" in watch.tags()
-
-
-@pytest.mark.parametrize("end", [Command.kill, Command.interrupt])
-def test_detached_client(team: Callable[[int], Team], end: Callable[[Command], object]) -> None:
-    """Detached attempts go on without it, and the next watch takes them over."""
-    made = team(4)
-    with made.watch("--detach") as watch:
-        assert prepared(watch, 3), watch.errors
-        assert watch.until(lambda: bool(made.at_work()))
-        end(watch)
-    time.sleep(2 * ABSENT)  # they notice that nobody is there
-    with made.watch("--detach") as watch:
-        finish(made, watch)
-        assert "RunResumed" not in watch.tags()
 
 
 def test_killed_scheduler(team: Callable[[int], Team]) -> None:
