@@ -26,6 +26,12 @@ from cuggino.testing import (
 from tests.loops.coding_loop import CodingLoop, drawn, marbles, tags
 from tests.testing.one_task import APPROVED, DONE, ENDED, HOUR, PLANNED, runs
 
+
+@pytest.fixture
+def t() -> Marbles:
+    return marbles()
+
+
 YES = Decision("approved")
 WORK = [*DONE, ENDED]
 
@@ -289,11 +295,7 @@ class TestQuestioned:
 
     @pytest.mark.parametrize(
         ("review", "objection"),
-        [
-            ("y-k|", "exit code 1"),
-            ("y-f|", "ended with an error"),
-            ("y-#", "ended with an error"),
-        ],
+        [("y-k|", "exit code 1"), ("y-f|", "ended with an error"), ("y-#", "ended with an error")],
     )
     def test_a_failed_session_is_not_asked(
         self, tmp_path: Path, review: str, objection: str
@@ -310,16 +312,14 @@ class TestQuestioned:
         assert objection in requested(seen)[0]
         assert 1 == len(loop.agent.sessions("reviewing"))
 
-    def test_an_agent_that_cannot_resume_is_not_asked(self, tmp_path: Path) -> None:
+    def test_an_agent_that_cannot_resume_is_not_asked(self, tmp_path: Path, t: Marbles) -> None:
         """Changes are requested at once."""
-        t = marbles()
         loop = loop_with(tmp_path, t, "y-a-s|", can_resume=False)
         seen = t.record(loop.run(max_iterations=1))
         assert "ApprovalQuestioned StageCost RequestChanges LoopMaxIterations" in tags(seen)
 
-    def test_the_last_of_several_approvals_counts(self, tmp_path: Path) -> None:
+    def test_the_last_of_several_approvals_counts(self, tmp_path: Path, t: Marbles) -> None:
         """Text between two approvals is not after the last word."""
-        t = marbles()
         seen = t.record(loop_with(tmp_path, t, "y-a-y-s|").run())
         assert [] == reasons(seen)
         assert tags(seen).endswith("Approved LoopApproved")
@@ -333,9 +333,8 @@ class TestQuestioned:
 
 
 class TestRecord:
-    def test_a_review_file_with_findings(self, tmp_path: Path) -> None:
+    def test_a_review_file_with_findings(self, tmp_path: Path, t: Marbles) -> None:
         """While the file is there, its text is the review, whatever the answer."""
-        t = marbles()
         first = AgentRun(t.cold("y-s|"), review=FINDINGS)
         loop = loop_with(tmp_path, t, first, "y-s|")
         seen = t.record(loop.run(max_iterations=1))
@@ -343,17 +342,15 @@ class TestRecord:
         assert [FINDINGS] == requested(seen)
         assert ".reviewing/review.md if" in loop.agent.sessions("reviewing")[1].prompt
 
-    def test_a_review_file_that_is_emptied(self, tmp_path: Path) -> None:
+    def test_a_review_file_that_is_emptied(self, tmp_path: Path, t: Marbles) -> None:
         """A reviewer that takes its findings back approves."""
-        t = marbles()
         first = AgentRun(t.cold("y-s|"), review=FINDINGS)
         again = AgentRun(t.cold("y-s|"), review="No findings.\n")
         seen = t.record(loop_with(tmp_path, t, first, again).run())
         assert tags(seen).endswith("Approved LoopApproved")
 
-    def test_unticked_tasks(self, tmp_path: Path) -> None:
+    def test_unticked_tasks(self, tmp_path: Path, t: Marbles) -> None:
         """The reviewer is asked about them once; its clean answer counts."""
-        t = marbles()
         loop = loop_with(tmp_path, t, "y-s|", "y-s|", plan=BOXES)
         seen = t.record(loop.run())
         assert [("2 tasks of the plan not ticked, and 1 session reported a task",)] == reasons(seen)
@@ -368,17 +365,15 @@ class TestRecord:
             ("# Plan\n\n```\n- [ ] a\n- [ ] b\n```\n", "d|"),
         ],
     )
-    def test_honest_plans(self, tmp_path: Path, plan: str, work: str) -> None:
+    def test_honest_plans(self, tmp_path: Path, plan: str, work: str, t: Marbles) -> None:
         """Tasks without a tick need no more than a session each that reported one."""
-        t = marbles()
         planning: Any = [AgentRun(t.cold("c|"), plan=plan)]
         seen = t.record(drawn(tmp_path, t, planning, work, "y-s|").run())
         assert [] == reasons(seen)
         assert tags(seen).endswith("Approved LoopApproved")
 
-    def test_a_review_of_an_unfinished_plan(self, tmp_path: Path) -> None:
+    def test_a_review_of_an_unfinished_plan(self, tmp_path: Path, t: Marbles) -> None:
         """With `slow`, a task that is still to be done is no objection."""
-        t = marbles()
         planning: Any = [AgentRun(t.cold("c|"), plan=BOXES + "- [ ] three\n")]
         seen = t.record(drawn(tmp_path, t, planning, "g| g| d|", "y| y| y|").run(slow=True))
         assert [] == reasons(seen)
@@ -386,41 +381,30 @@ class TestRecord:
 
 
 class TestForgotten:
-    def test_work_counts_as_progress(self, tmp_path: Path) -> None:
+    def test_work_counts_as_progress(self, tmp_path: Path, t: Marbles) -> None:
         """New work of agents that gave no marker is committed, and the next task follows."""
-        t = marbles()
-        loop = drawn(
-            tmp_path,
-            t,
-            "c|",
-            "a| a| d|",
-            "y|",
-            fingerprints=["0", "1", "1", "2"],
-        )
+        loop = drawn(tmp_path, t, "c|", "a| a| d|", "y|", fingerprints=["0", "1", "1", "2"])
         seen = t.record(loop.run(progress_patience=3))
         assert "AgentReplaced AgentMessage StageInferred Progress ImplementingStart" in tags(seen)
         assert tags(seen).endswith("Approved LoopApproved")
 
-    def test_no_work_is_an_error(self, tmp_path: Path) -> None:
+    def test_no_work_is_an_error(self, tmp_path: Path, t: Marbles) -> None:
         """The run ends with the words for a missing marker, and can be resumed."""
-        t = marbles()
         loop = drawn(tmp_path, t, "c|", "a| a|", fingerprints=["0", "0"])
         *_, (_, kind, error) = t.record(loop.run(progress_patience=3))
         assert isinstance(error, LoopError)
         assert ("error", 1) == (kind, error.code)
         assert "ended without emitting a marker (last event: AgentMessage)" in error.message
 
-    def test_a_plan_file_is_planned(self, tmp_path: Path) -> None:
+    def test_a_plan_file_is_planned(self, tmp_path: Path, t: Marbles) -> None:
         """A planner that wrote its plan has planned."""
-        t = marbles()
         loop = drawn(tmp_path, t, "a| a|", "d|", "y|")
         seen = tags(t.record(loop.run()))
         assert "StageInferred PlanComplete ImplementingStart" in seen
         assert seen.endswith("Approved LoopApproved")
 
-    def test_a_review_file_requests_changes(self, tmp_path: Path) -> None:
+    def test_a_review_file_requests_changes(self, tmp_path: Path, t: Marbles) -> None:
         """A reviewer that wrote findings has requested changes."""
-        t = marbles()
         reviews: Any = [AgentRun(t.cold("a|"), review=FINDINGS), t.cold("a|")]
         seen = t.record(drawn(tmp_path, t, "c|", "d|", reviews).run(max_iterations=1))
         assert "StageInferred RequestChanges LoopMaxIterations" in tags(seen)

@@ -58,11 +58,7 @@ def test_an_item_that_asked_begins_anew(home: Home) -> None:
     home.project.write("landed.txt", "by another item\n")
     home.project.git("add", "-A")
     home.project.git("commit", "-q", "-m", "Land")
-    _, _, made = home.makes(
-        whole(),
-        base=home.head(),
-        number=2,
-    )
+    _, _, made = home.makes(whole(), base=home.head(), number=2)
     assert "landed.txt" in home.git(home.slots[0], "ls-tree", "--name-only", made.commit)
     assert home.head() == made.base
 
@@ -70,11 +66,7 @@ def test_an_item_that_asked_begins_anew(home: Home) -> None:
 def test_commands_know_their_slot(home: Home) -> None:
     """The setup and the check command have the variables of the slot, too."""
     command = 'echo "$CUGGINO_SLOT $PORT" >> ports.txt'
-    home.attempt(
-        whole(),
-        slot=3,
-        options={"setup_command": command, "check_command": command},
-    )
+    home.attempt(whole(), slot=3, options={"setup_command": command, "check_command": command})
     assert ["3 20300"] * 3 == (home.slots[2].folder / "ports.txt").read_text().splitlines()
 
 
@@ -104,10 +96,7 @@ def test_a_run_without_a_result_is_followed_on_its_work(home: Home) -> None:
 def test_another_item_begins_anew(home: Home) -> None:
     """Nothing of an item is resumed for another one, or for one that was edited."""
     home.attempt({"planning": [PLAN], "implementing": []})
-    agent, seen, _ = home.makes(
-        whole(),
-        options={"item": "a.md 4567"},
-    )
+    agent, seen, _ = home.makes(whole(), options={"item": "a.md 4567"})
     assert "RunResumed" not in names(seen)
     assert "planning" == agent.spawned[0].role
 
@@ -268,8 +257,7 @@ BOTH = work("a.txt", LINES.replace("two", "TWO zwei"))
 def test_a_conflict_is_resolved_and_reviewed(conflict: Conflict) -> None:
     """One agent resolves, the check runs, and the reviewer sees both diffs; nothing is planned."""
     agent, seen, made = conflict.makes(
-        rest(BOTH),
-        options={"setup_command": "true", "check_command": "true"},
+        rest(BOTH), options={"setup_command": "true", "check_command": "true"}
     )
     assert [
         "WatchSlotPrepared",
@@ -399,11 +387,7 @@ def test_a_review_of_a_resolution(conflict: Conflict) -> None:
     """Findings of a resolution's review are planned and implemented as in every iteration."""
     review = AgentRun([Say("<REQUEST_CHANGES>More</REQUEST_CHANGES>")], review="one is missing")
     agent, _, _ = conflict.makes(
-        {
-            "planning": [PLAN],
-            "implementing": [BOTH, work("d.txt")],
-            "reviewing": [review, GOOD],
-        }
+        {"planning": [PLAN], "implementing": [BOTH, work("d.txt")], "reviewing": [review, GOOD]}
     )
     roles = [spawned.role for spawned in agent.spawned]
     assert ["implementing", "reviewing", "planning", "implementing", "reviewing"] == roles
@@ -418,11 +402,7 @@ def test_a_failed_check_sends_an_item_back(home: Home) -> None:
     home.project.git("commit", "-q", "-m", "Others")
     back = ev.WatchSentBack(filename="a.md", reason="check", output="2 words, limit 1", returns=1)
     agent, _, _ = home.makes(
-        whole(work("c.txt")),
-        slot=2,
-        base=home.head(),
-        number=2,
-        returned=Returned(candidate, back),
+        whole(work("c.txt")), slot=2, base=home.head(), number=2, returned=Returned(candidate, back)
     )
     assert "2 words, limit 1" in (agent.spawned[0].system_prompt or "")
     kept = home.git(home.slots[1], "ls-files").split()

@@ -64,11 +64,7 @@ HIDDEN = (
 )
 """What no guard can know before it runs."""
 
-ITS_OWN = (
-    "echo dirty > .gitignore; git stash",
-    "git stash list",
-    "git checkout -q -b mallory",
-)
+ITS_OWN = ("echo dirty > .gitignore; git stash", "git stash list", "git checkout -q -b mallory")
 """What is done within the slot."""
 
 
@@ -136,10 +132,7 @@ def played(home: Home, commands: tuple[str, ...], sandbox: str) -> list[Event]:
     assert [set(), set()] == [
         set(dict(was.items() ^ now.items())) for was, now in zip(before, after, strict=True)
     ]
-    assert (stashed, heads) == (
-        home.project.git("stash", "list"),
-        home.project.git("branch", "-a"),
-    )
+    assert (stashed, heads) == (home.project.git("stash", "list"), home.project.git("branch", "-a"))
     return seen
 
 

@@ -126,11 +126,7 @@ def test_the_first_that_passes_lands(tmp_path: Path) -> None:
     agents = {"lie": liar(), "crash": crasher(), "honest": honest("10m"), "slow": slow}
     project = Attempts(tmp_path, agents)
     story = project.run().check()
-    expected = {
-        "attempt-1": "not-approved",
-        "attempt-2": "failed",
-        "attempt-4": "overtaken",
-    }
+    expected = {"attempt-1": "not-approved", "attempt-2": "failed", "attempt-4": "overtaken"}
     assert expected == lost(story), story
     assert "attempt-3" == story.one(ev.AttemptChosen).filename
     approved = next(e for e in story.of(ev.LoopApproved) if e.item == "attempt-3")
@@ -174,11 +170,7 @@ def test_the_best_by_a_judge(tmp_path: Path) -> None:
         asked.append(options.system_prompt or "")
 
     judge = InMemoryAgent(
-        {
-            "reviewing": [
-                [Do(choose), Say("I compare.\n\n<APPROVED>2: it says more</APPROVED>")],
-            ]
-        }
+        {"reviewing": [[Do(choose), Say("I compare.\n\n<APPROVED>2: it says more</APPROVED>")]]}
     )
     agents = {"a": honest("1m", "first"), "b": honest("2m", "second"), "lie": liar()}
     project = Attempts(tmp_path, {**agents, "judge": judge}, choose="best")
@@ -581,17 +573,6 @@ class TestInSlots:
         assert ["1.md-attempt-1", "1.md-attempt-2"] == sorted(
             str(one.item) for one in story.of(ev.Steered)
         )
-
-    @pytest.mark.real_agent  # test_all_of_two_rounds_lose: with the second command
-    def test_none_passes(self, tmp_path: Path) -> None:
-        """After two rounds the item is parked, and the work is kept under the refs of attempts."""
-        project = InSlots(tmp_path, {"a": liar(2), "b": liar(2)}, check_command="test -e plain.txt")
-        story = project.watch("30m")
-        assert "2.md" == story.one(ev.WatchItemCompleted).filename
-        parked = story.one(ev.WatchItemParked)
-        assert ("1.md", "not approved within 1 iteration") == (parked.filename, parked.reason)
-        kept = [f"refs/cuggino/attempts/1.md-attempt-{n}/1" for n in range(1, 5)]
-        assert kept == [ref for ref in project.refs() if "attempts" in ref]
 
     def test_too_many_slots(self, tmp_path: Path) -> None:
         """Attempts have slots after the fortieth: more is refused, and an item is parked."""

@@ -31,9 +31,13 @@ from cuggino.testing import AgentRun, Marbles, no_leaks
 from tests.loops.coding_loop import CodingLoop, drawn, marbles, tags
 
 
-def test_a_whole_run(tmp_path: Path) -> None:
+@pytest.fixture
+def t() -> Marbles:
+    return marbles()
+
+
+def test_a_whole_run(tmp_path: Path, t: Marbles) -> None:
     """Plan, two tasks and the review follow each other, each agent gone before the next starts."""
-    t = marbles()
     planner = t.cold("-a-c|")
     first, second = t.cold("-n-g--|"), t.cold("-d|")
     reviewer = t.cold("--y-s|")
@@ -49,9 +53,8 @@ def test_a_whole_run(tmp_path: Path) -> None:
     loop.assert_released()
 
 
-def test_agents_that_linger(tmp_path: Path) -> None:
+def test_agents_that_linger(tmp_path: Path, t: Marbles) -> None:
     """An agent that lingers after its marker is terminated within `linger` seconds."""
-    t = marbles()
     planner, worker, reviewer = t.cold("-c-a-a-a-a"), t.cold("d-----a"), t.cold("y---s--a")
     loop = CodingLoop(tmp_path, planning=[planner], implementing=[worker], reviewing=[reviewer])
     t.check(loop.run(linger=5), "(IP)-----(CM)----(DV)---s($YL|)")
@@ -60,9 +63,8 @@ def test_agents_that_linger(tmp_path: Path) -> None:
     t.check_subscriptions(reviewer, "-----------^----!")
 
 
-def test_a_round_that_is_sent_back(tmp_path: Path) -> None:
+def test_a_round_that_is_sent_back(tmp_path: Path, t: Marbles) -> None:
     """Requested changes start the next iteration, whose planner receives the marker's text."""
-    t = marbles()
     loop = drawn(tmp_path, t, "-c| -i|", "-d|", "-r|")
     seen = t.record(loop.run())
     assert seen[:9] == t.parse("(IP)-(CM)-(DV)-(R2Q)")[:9]
@@ -74,17 +76,15 @@ def test_a_round_that_is_sent_back(tmp_path: Path) -> None:
     loop.assert_released()
 
 
-def test_slow_reviews_after_every_task(tmp_path: Path) -> None:
+def test_slow_reviews_after_every_task(tmp_path: Path, t: Marbles) -> None:
     """With `slow` an approval of unfinished work is followed by the next task."""
-    t = marbles()
     loop = drawn(tmp_path, t, "c|", "g| d|", "y| y|")
     t.check(loop.run(slow=True), "(IP)(CM)(GV)(YM)(DV)(YL|)")
     assert [True, False] == ["not finished yet" in prompt for prompt in loop.prompts("reviewing")]
 
 
-def test_slow_sends_back_at_once(tmp_path: Path) -> None:
+def test_slow_sends_back_at_once(tmp_path: Path, t: Marbles) -> None:
     """With `slow`, changes requested after the first task start the next iteration."""
-    t = marbles()
     loop = drawn(tmp_path, t, "c| -", "g|", "r|")
     t.check(loop.run(slow=True), "(IP)(CM)(GV)(R2Q)", dispose_at=9)
 
@@ -148,9 +148,10 @@ class TestCommits:
         assert ["one", "all"] == loop.repository.messages
         assert "`git diff --text base..HEAD`" in loop.prompts("reviewing")[0]
 
-    def test_a_run_whose_work_is_not_committed_is_not_approved(self, tmp_path: Path) -> None:
+    def test_a_run_whose_work_is_not_committed_is_not_approved(
+        self, tmp_path: Path, t: Marbles
+    ) -> None:
         """It fails after the review, with git's reason, and can be resumed."""
-        t = marbles()
         loop = drawn(
             tmp_path, t, "c|", "d|", "y|", commits=[throw(ProcessError("git", "hook"))] * 2
         )
@@ -162,9 +163,10 @@ class TestCommits:
 
 
 class TestReview:
-    def test_a_persons_review_goes_to_the_first_planner_alone(self, tmp_path: Path) -> None:
+    def test_a_persons_review_goes_to_the_first_planner_alone(
+        self, tmp_path: Path, t: Marbles
+    ) -> None:
         """The first planner receives `review`; the second receives the reviewer's."""
-        t = marbles()
         loop = drawn(
             tmp_path, t, "c| i|", "d|", [AgentRun(t.cold("r|"), review="the file's words")]
         )
@@ -253,9 +255,8 @@ def test_a_contradictory_review(review: list[str], counted: str, tmp_path: Path)
     assert "LoopApproved" not in tags(seen)
 
 
-def test_an_implementer_that_is_not_sure(tmp_path: Path) -> None:
+def test_an_implementer_that_is_not_sure(tmp_path: Path, t: Marbles) -> None:
     """Of done and progress, progress counts: the next task follows, and no review."""
-    t = marbles()
     loop = drawn(tmp_path, t, "c|", "d-g-s| d-i-s|")
     seen = tags(t.record(loop.run()))
     assert 2 == seen.count("ContradictoryMarkers")
@@ -350,9 +351,8 @@ ROLES: tuple[Role, ...] = ("planning", "implementing", "reviewing")
 
 
 class TestErrors:
-    def test_a_second_run_is_refused(self, tmp_path: Path) -> None:
+    def test_a_second_run_is_refused(self, tmp_path: Path, t: Marbles) -> None:
         """A workspace that another run holds is an error at once, and stays the other's."""
-        t = marbles()
         first = CodingLoop(tmp_path, planning=[t.cold("-" * 9)])
         second = CodingLoop(tmp_path, planning=[t.cold("-")])
         running = first.run().subscribe(scheduler=t.scheduler)
@@ -365,17 +365,15 @@ class TestErrors:
         t.scheduler.advance_to(9)
         first.assert_released()
 
-    def test_a_workspace_that_cannot_be_made(self, tmp_path: Path) -> None:
+    def test_a_workspace_that_cannot_be_made(self, tmp_path: Path, t: Marbles) -> None:
         """A file in the workspace's place is a storage error before anything starts."""
-        t = marbles()
         (tmp_path / ".cuggino").write_text("")
         loop = CodingLoop(tmp_path, planning=[t.cold("c|")])
         assert [StorageError] == [type(value) for _, _, value in t.record(loop.run())]
         assert [] == loop.agent.spawned
 
-    def test_specifications_that_are_gone(self, tmp_path: Path) -> None:
+    def test_specifications_that_are_gone(self, tmp_path: Path, t: Marbles) -> None:
         """Missing specifications are an error in any phase, and never an approval."""
-        t = marbles()
 
         def remove(_event: object) -> None:
             shutil.rmtree(tmp_path / ".specs", ignore_errors=True)
@@ -388,9 +386,8 @@ class TestErrors:
         assert [1, 1, 0] == [len(loop.prompts(role)) for role in ROLES]
         loop.assert_released()
 
-    def test_a_workspace_that_is_gone(self, tmp_path: Path) -> None:
+    def test_a_workspace_that_is_gone(self, tmp_path: Path, t: Marbles) -> None:
         """A workspace that is removed meanwhile ends the loop with an error of storage."""
-        t = marbles()
 
         def remove(_event: object) -> None:
             shutil.rmtree(tmp_path / ".cuggino", ignore_errors=True)
@@ -433,9 +430,8 @@ class TestDisposal:
         assert [9] == [ended for _, ended in streams[cut].subscriptions]
         loop.assert_released()
 
-    def test_a_loop_may_run_again(self, tmp_path: Path) -> None:
+    def test_a_loop_may_run_again(self, tmp_path: Path, t: Marbles) -> None:
         """Each subscription is a separate run with a separate session."""
-        t = marbles()
         loop = CodingLoop(tmp_path, planning=[t.cold("i|"), t.cold("i|")])
         stream = loop.run()
         for _ in range(2):

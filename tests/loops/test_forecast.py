@@ -48,12 +48,7 @@ def test_before_the_first_agent(loop: str, tmp_path: Path) -> None:
     first, *others = story.events
     assert process.kind != "watch"
     assert first == ev.Forecast(
-        loop=process.kind,
-        runs=3,
-        duration=20,
-        worst_duration=30,
-        cost_usd=2,
-        worst_cost_usd=3,
+        loop=process.kind, runs=3, duration=20, worst_duration=30, cost_usd=2, worst_cost_usd=3
     )
     assert [] == [event for event in others if isinstance(event, ev.Forecast)]
     assert [first] == forecasts(latest(process))

@@ -513,19 +513,6 @@ class TestAttempts:
         assert ["Begin", "Write a.txt", "Write b.txt"] == sorted(words.subjects())
 
     @pytest.mark.real_agent
-    def test_none_passes(self, tmp_path: Path) -> None:
-        """After two rounds the task is left undone, and the next plan is told why."""
-        words = WithAttempts(tmp_path, "lie", "lie")
-        words.run()
-        assert isinstance(words.events[-1], ev.LoopMaxIterations)
-        (left,) = words.of(ev.TaskLeft)
-        assert "task-1.1" == left.filename
-        assert "the check fails" in left.reason
-        assert 4 == len(words.of(ev.AttemptLost))
-        assert 2 == sum("Earlier attempts at this" in plan for plan in words.agent.plans)
-        assert ["Begin"] == words.subjects()
-
-    @pytest.mark.real_agent
     def test_attempts_at_a_plan_are_those_of_its_tasks(self, tmp_path: Path) -> None:
         """Each task has the configured number, and the run itself is one, which pushes once."""
         remote = tmp_path / "remote.git"
@@ -541,38 +528,6 @@ class TestAttempts:
         (journal,) = list_journals(words.runtime.workspace.journal)
         state = RunState.of(read_journal(journal).entries)
         assert (2, ()) == (state.hands, state.items)
-
-    @pytest.mark.parametrize(
-        ("tag", "sessions"),
-        [
-            # The other one was at work, or the one that fails has made its candidate.
-            pytest.param("AttemptLost", 3, marks=pytest.mark.real_agent),
-            pytest.param("WatchCandidate", 3, marks=pytest.mark.real_agent),
-            ("AttemptChosen", 2),
-        ],
-    )
-    def test_a_resumed_run_pays_for_no_attempt_twice(
-        self, tmp_path: Path, tag: str, sessions: int
-    ) -> None:
-        """It is interrupted at its first event of a kind."""
-        words = WithAttempts(tmp_path, "lie", "honest")
-        interrupt: Subject[object] = Subject()
-
-        def look(event: ev.Event) -> None:
-            words.look(event)
-            if event.tag == tag:
-                interrupt.on_next("stop")
-
-        with pytest.raises(Interrupted):
-            cuggino.run(words.runtime.run(focus="Words", interrupt=interrupt), look)
-        words.run(resume=True)
-        assert isinstance(words.events[-1], ev.LoopApproved)
-        assert {"a": sessions, "b": 1, "planning": 1} == {
-            title: words.agent.sessions.count(title) for title in ("a", "b", "planning")
-        }
-        assert "green\n" == (words.git.root / "a.txt").read_text()
-        assert ["Begin", "Write a.txt", "Write b.txt"] == sorted(words.subjects())
-        assert "" == words.git.git("status", "--short")
 
 
 def test_what_hands_need() -> None:

@@ -33,10 +33,14 @@ from tests.loops.supervised_loop import (
 )
 
 
+@pytest.fixture
+def t() -> SupervisedMarbles:
+    return SupervisedMarbles()
+
+
 class TestRetries:
-    def test_a_transient_failure_is_retried(self, tmp_path: Path) -> None:
+    def test_a_transient_failure_is_retried(self, tmp_path: Path, t: SupervisedMarbles) -> None:
         """A transient failure is reported, and the same session is resumed after a pause."""
-        t = SupervisedMarbles()
         first, second = t.agent("aa#", failed()), t.agent("-d|")
         loop = loop_of(tmp_path, t, first, second)
         with no_leaks():
@@ -65,10 +69,14 @@ class TestRetries:
         ids=["cannot resume", "without events", "lost"],
     )
     def test_a_session_that_cannot_be_resumed(
-        self, sessions_: list[str], can_resume: bool, is_resumed: list[bool], tmp_path: Path
+        self,
+        sessions_: list[str],
+        can_resume: bool,
+        is_resumed: list[bool],
+        tmp_path: Path,
+        t: SupervisedMarbles,
     ) -> None:
         """A new session gets the same prompts, at once if the agent has lost the first one."""
-        t = SupervisedMarbles()
         lost = throw(AgentFailed("No conversation found", reason="bad_request"))
         turns = [lost if said == "lost" else t.agent(said, failed()) for said in sessions_]
         loop = loop_of(tmp_path, t, *turns, t.agent("d|"), can_resume=can_resume)
@@ -81,9 +89,8 @@ class TestRetries:
         assert fresh.resume_session_id is None
         assert fresh.session_id not in (None, begun.session_id)
 
-    def test_the_last_retry(self, tmp_path: Path) -> None:
+    def test_the_last_retry(self, tmp_path: Path, t: SupervisedMarbles) -> None:
         """After the last retry the loop fails, and the stage's cost is reported before."""
-        t = SupervisedMarbles()
         broken = [t.agent("ax#", failed()) for _ in range(4)]
         loop = loop_of(tmp_path, t, *broken, t.agent("d|"))
         seen = t.record(loop.run(max_retries=3))
@@ -98,9 +105,8 @@ class TestRetries:
         assert [1.0] == [cost.cost_usd for _, cost in events_of(seen, ev.StageCost)]
         loop.assert_released()
 
-    def test_permanent_failures_are_not_retried(self, tmp_path: Path) -> None:
+    def test_permanent_failures_are_not_retried(self, tmp_path: Path, t: SupervisedMarbles) -> None:
         """A permanent failure, such as a refused key, ends the loop at once."""
-        t = SupervisedMarbles()
         loop = loop_of(tmp_path, t, t.agent("a#", failed("auth")), t.agent("d|"))
         seen = t.record(loop.run(max_retries=3, wait_for_quota=True))
         assert (1, "LoopError 1") == course(seen)[-1]
@@ -108,9 +114,8 @@ class TestRetries:
 
 
 class TestTogether:
-    def test_crashes_and_limits_in_turn(self, tmp_path: Path) -> None:
+    def test_crashes_and_limits_in_turn(self, tmp_path: Path, t: SupervisedMarbles) -> None:
         """Waits for usage limits restore no retries: crash, crash, limit in turn ends."""
-        t = SupervisedMarbles()
         turns = [
             t.agent("a#", error)
             for n in range(4)
@@ -124,9 +129,8 @@ class TestTogether:
 
 
 class TestCosts:
-    def test_costs_of_a_stage_and_of_the_run(self, tmp_path: Path) -> None:
+    def test_costs_of_a_stage_and_of_the_run(self, tmp_path: Path, t: SupervisedMarbles) -> None:
         """A stage reports its cost and the running total right before its marker."""
-        t = SupervisedMarbles()
         loop = drawn(tmp_path, t, "(cs|)", "(gs|) (u-d|)", "(ys|)")
         seen = t.record(loop.run())
         costs = [cost for _, cost in events_of(seen, ev.StageCost)]
@@ -142,9 +146,8 @@ class TestCosts:
         ]
         assert [*with_costs, "LoopApproved"] == order
 
-    def test_failed_attempts_count(self, tmp_path: Path) -> None:
+    def test_failed_attempts_count(self, tmp_path: Path, t: SupervisedMarbles) -> None:
         """A stage's cost includes its failed sessions."""
-        t = SupervisedMarbles()
         loop = loop_of(tmp_path, t, t.agent("ax#", failed()), t.agent("u-"), t.agent("(ds|)"))
         seen = t.record(loop.run(max_retries=1, idle_timeout=5))
         ((_, cost),) = events_of(seen, ev.StageCost)
@@ -154,9 +157,8 @@ class TestCosts:
 
 
 class TestTokens:
-    def test_the_running_agent_is_cut(self, tmp_path: Path) -> None:
+    def test_the_running_agent_is_cut(self, tmp_path: Path, t: SupervisedMarbles) -> None:
         """The message that exceeds the budget ends the agent, and the loop with exit code 13."""
-        t = SupervisedMarbles()
         agent = t.agent("a-u-a-a-a")
         loop = loop_of(tmp_path, t, agent)
         with no_leaks():
@@ -174,9 +176,10 @@ class TestTokens:
 
 
 class TestMoney:
-    def test_each_session_may_spend_what_is_left(self, tmp_path: Path) -> None:
+    def test_each_session_may_spend_what_is_left(
+        self, tmp_path: Path, t: SupervisedMarbles
+    ) -> None:
         """An agent with its own budget option gets the rest of the run's budget."""
-        t = SupervisedMarbles()
         loop = drawn(
             tmp_path,
             t,
@@ -190,9 +193,8 @@ class TestMoney:
 
 
 class TestTime:
-    def test_the_running_agent_is_cut(self, tmp_path: Path) -> None:
+    def test_the_running_agent_is_cut(self, tmp_path: Path, t: SupervisedMarbles) -> None:
         """The time budget ends the agent on the second, after a warning at 80 %."""
-        t = SupervisedMarbles()
         agent = t.agent("a-a-a-a-a-a-a-a-")
         loop = loop_of(tmp_path, t, agent)
         seen = t.record(loop.run(max_duration=10, idle_timeout=900))
@@ -201,9 +203,8 @@ class TestTime:
         assert "10 s of 10 s" in error_of(seen).message
         loop.assert_released()
 
-    def test_a_command_is_cut_too(self, tmp_path: Path) -> None:
+    def test_a_command_is_cut_too(self, tmp_path: Path, t: SupervisedMarbles) -> None:
         """The time budget ends the check command."""
-        t = SupervisedMarbles()
         check = t.agent("-")
         loop = loop_of(tmp_path, t, t.agent("(d|)"), commands={"check": [check]})
         seen = t.record(loop.run(max_duration=10, check_command="check"))
@@ -214,9 +215,8 @@ class TestTime:
 
 class TestUsageLimits:
     @pytest.mark.parametrize("role", ["planning", "implementing", "reviewing"])
-    def test_every_agent_waits(self, tmp_path: Path, role: Role) -> None:
+    def test_every_agent_waits(self, tmp_path: Path, role: Role, t: SupervisedMarbles) -> None:
         """The agent of any role is resumed when its usage limit is lifted."""
-        t = SupervisedMarbles()
         ends = {"planning": "(c|)", "implementing": "(d|)", "reviewing": "(y|)"}
         agents: dict[str, Any] = {name: [t.agent(end)] for name, end in ends.items()}
         agents[role].insert(0, t.agent("a#", limited(HOUR)))
@@ -227,9 +227,8 @@ class TestUsageLimits:
         assert begun.session_id == resumed.resume_session_id
         assert 4 == len(loop.agent.spawned)
 
-    def test_without_waiting_it_can_be_resumed(self, tmp_path: Path) -> None:
+    def test_without_waiting_it_can_be_resumed(self, tmp_path: Path, t: SupervisedMarbles) -> None:
         """Without `wait_for_quota` the loop ends with exit code 12 and can be resumed."""
-        t = SupervisedMarbles()
         loop = loop_of(tmp_path, t, t.agent("ax#", limited(5 * HOUR)))
         seen = t.record(loop.run(max_retries=3, journal=True))
         assert [*PLANNED, "StageCost", "LoopError 12"] == [tag for _, tag in course(seen)]
@@ -242,9 +241,10 @@ class TestUsageLimits:
         assert journal.ended == ev.RunEnded(state="quota", message=error.message)
         assert journal.resumable
 
-    def test_the_reminder_has_no_waits_of_its_own(self, tmp_path: Path) -> None:
+    def test_the_reminder_has_no_waits_of_its_own(
+        self, tmp_path: Path, t: SupervisedMarbles
+    ) -> None:
         """The waits before and after the reminder of a missing marker count together."""
-        t = SupervisedMarbles()
         agents = [
             t.agent("a#", limited(HOUR)),
             t.agent("a|"),
@@ -280,9 +280,9 @@ class TestSilence:
         why: str,
         hint: str,
         tmp_path: Path,
+        t: SupervisedMarbles,
     ) -> None:
         """An agent that gets nowhere is nudged, then replaced; then comes exit code 14."""
-        t = SupervisedMarbles()
         agents = [t.agent(diagram) for diagram in said]
         loop = loop_of(tmp_path, t, *agents)
         with no_leaks():
@@ -308,9 +308,10 @@ class TestSilence:
         loop.assert_released()
 
     @pytest.mark.parametrize("limits", [{"idle_timeout": 2}, {"stage_timeout": 2}])
-    def test_an_agent_that_lingers(self, tmp_path: Path, limits: dict[str, float]) -> None:
+    def test_an_agent_that_lingers(
+        self, tmp_path: Path, limits: dict[str, float], t: SupervisedMarbles
+    ) -> None:
         """An agent that emitted its terminal marker is not nudged."""
-        t = SupervisedMarbles()
         loop = loop_of(tmp_path, t, t.agent("d-"), t.agent("(g|)"))
         seen = t.record(loop.run(linger=10, **limits))
         assert [*BEFORE, (2, "AgentNudged"), *approved_at(2)] == course(seen)
@@ -318,9 +319,8 @@ class TestSilence:
 
 
 class TestSilenceAndTheRest:
-    def test_a_retry_after_a_nudge(self, tmp_path: Path) -> None:
+    def test_a_retry_after_a_nudge(self, tmp_path: Path, t: SupervisedMarbles) -> None:
         """A nudged session that fails is retried, without a second nudge for silence."""
-        t = SupervisedMarbles()
         loop = loop_of(
             tmp_path, t, t.agent("a-"), t.agent("a#", failed()), t.agent("a-"), t.agent("(d|)")
         )
@@ -335,9 +335,8 @@ class TestSilenceAndTheRest:
         assert [begun.session_id] * 2 == [nudged.resume_session_id, retried.resume_session_id]
         assert fresh.resume_session_id is None
 
-    def test_a_reminder_is_supervised(self, tmp_path: Path) -> None:
+    def test_a_reminder_is_supervised(self, tmp_path: Path, t: SupervisedMarbles) -> None:
         """A session reminded of its missing marker is supervised too."""
-        t = SupervisedMarbles()
         loop = loop_of(tmp_path, t, t.agent("a|"), t.agent("a#", failed()), t.agent("a-"))
         seen = t.record(loop.run(idle_timeout=5, max_retries=1), until=30)
         expected = ["AgentNudged", "AgentRetry", "AgentNudged"]
@@ -348,10 +347,9 @@ class TestSilenceAndTheRest:
         "error", [None, failed(), limited(HOUR)], ids=["silent", "retry", "quota"]
     )
     def test_disposal_between_the_steps(
-        self, error: Exception | None, when: float, tmp_path: Path
+        self, error: Exception | None, when: float, tmp_path: Path, t: SupervisedMarbles
     ) -> None:
         """Disposal before or after a nudge, or in a pause, leaves no timer and no agent."""
-        t = SupervisedMarbles()
         agents = [t.agent("a#", error) if error else t.agent("a-"), t.agent("a-")]
         loop = loop_of(tmp_path, t, *agents)
         options = {"idle_timeout": 5, "stage_timeout": 60, "max_duration": 600, "max_retries": 1}

@@ -44,6 +44,12 @@ from tests.loops.supervised_loop import (
 )
 from tests.loops.watching import Watching
 
+
+@pytest.fixture
+def t() -> SupervisedMarbles:
+    return SupervisedMarbles()
+
+
 LIFTED = HOUR + 60
 """When it is gone on with after the limit: a minute after the reset, as clocks differ."""
 
@@ -68,12 +74,7 @@ class Shared(Watching):
         self.workspace = self.drawn.workspace  # the lock is held by one object
         self.agent = InMemoryAgent({"audit": [AgentRun(t.agent(d, limited(HOUR))) for d in audits]})
         self.service = WatchService(
-            Services(
-                agent=self.agent,
-                workspace=self.workspace,
-                changes=self.changes,
-                gate=gate,
-            ),
+            Services(agent=self.agent, workspace=self.workspace, changes=self.changes, gate=gate),
             loop=self.drawn.service,
         )
         self.folder = folder
@@ -226,9 +227,10 @@ def test_everything_is_off(options: LoopRunOptions | WatchRunOptions) -> None:
 @pytest.mark.parametrize(
     ("error", "code"), [(failed(), 1), (failed("rate_limit"), 1), (limited(HOUR), 12)]
 )
-def test_a_failure_ends_the_loop(tmp_path: Path, error: Exception, code: int) -> None:
+def test_a_failure_ends_the_loop(
+    tmp_path: Path, error: Exception, code: int, t: SupervisedMarbles
+) -> None:
     """By default a failed agent is not restarted, and nothing is waited for."""
-    t = SupervisedMarbles()
     loop = plain_loop(tmp_path, t, t.agent("a#", error), t.agent("d|"))
     seen = t.record(loop.run())
     assert (1, f"LoopError {code}") == course(seen)[-1]
@@ -239,9 +241,8 @@ def test_a_failure_ends_the_loop(tmp_path: Path, error: Exception, code: int) ->
     assert error is ended.cause
 
 
-def test_no_limits_by_default(tmp_path: Path) -> None:
+def test_no_limits_by_default(tmp_path: Path, t: SupervisedMarbles) -> None:
     """By default silence, tools and costs are unlimited."""
-    t = SupervisedMarbles()
     loop = plain_loop(tmp_path, t, t.agent("a 5h u t 5h o u (ds|)"))
     seen = t.record(loop.run())
     assert ["StageCost"] == [event.tag for _, event in events_of(seen, SupervisionEvent)]
@@ -250,9 +251,8 @@ def test_no_limits_by_default(tmp_path: Path) -> None:
     assert 0 == t.pending
 
 
-def test_no_progress_is_allowed(tmp_path: Path) -> None:
+def test_no_progress_is_allowed(tmp_path: Path, t: SupervisedMarbles) -> None:
     """By default iterations without progress continue up to the last one."""
-    t = SupervisedMarbles()
     loop = CodingLoop(
         tmp_path,
         planning=[t.agent("(c|)") for _ in range(6)],
@@ -315,9 +315,8 @@ def silent(stream: Observable[Any], cls: type[Silent] = Silent) -> Silent:
 
 
 class TestLoop:
-    def test_the_running_agent_is_cut(self, tmp_path: Path) -> None:
+    def test_the_running_agent_is_cut(self, tmp_path: Path, t: SupervisedMarbles) -> None:
         """The update whose estimate exceeds the budget ends the agent; its cost is marked."""
-        t = SupervisedMarbles()
         t.events |= {"u": used(1), "v": used(1.2)}
         agent = t.agent("a-u-v-a-a")
         loop = loop_of(tmp_path, t, agent)
@@ -334,9 +333,10 @@ class TestLoop:
         assert "The budget of the run is used up: ~$2.10 of $2.00 spent" in error_of(seen).message
         loop.assert_released()
 
-    def test_reported_dollars_replace_the_estimate(self, tmp_path: Path) -> None:
+    def test_reported_dollars_replace_the_estimate(
+        self, tmp_path: Path, t: SupervisedMarbles
+    ) -> None:
         """The dollars at the end of a session count, and what is left goes to the next one."""
-        t = SupervisedMarbles()
         t.events |= {"u": used(1), "s": ev.SessionEnded(outcome="completed", cost_usd=0.5)}
         loop = loop_of(tmp_path, t, t.agent("u-(ds|)"))
         seen = t.record(loop.run(budget=10))
@@ -345,9 +345,8 @@ class TestLoop:
         (reviewing,) = sessions(loop, "reviewing")
         assert 9.5 == reviewing.max_budget_usd
 
-    def test_a_mixed_sum_is_an_estimate(self, tmp_path: Path) -> None:
+    def test_a_mixed_sum_is_an_estimate(self, tmp_path: Path, t: SupervisedMarbles) -> None:
         """Reported dollars and an estimate make an estimate."""
-        t = SupervisedMarbles()
         end = {"outcome": "completed", "usage": used(1).usage, "model": MODEL}
         t.events["s"] = ev.SessionEnded.model_validate(end)
         loop = loop_of(tmp_path, t, t.agent("(gx|)"), t.agent("(ds|)"))
@@ -357,9 +356,8 @@ class TestLoop:
             (one.cost_usd, one.cost_estimated, one.total_cost, one.total_estimated) for one in costs
         ]
 
-    def test_tokens_are_counted_by_price(self, tmp_path: Path) -> None:
+    def test_tokens_are_counted_by_price(self, tmp_path: Path, t: SupervisedMarbles) -> None:
         """A million cache reads count as a tenth of a million tokens, and end the agent."""
-        t = SupervisedMarbles()
         for name, reads in (("u", 900_000), ("v", 1_100_000)):
             tokens = ev.Usage(input_tokens=1000, cache_read_tokens=reads)
             t.events[name] = ev.UsageUpdate(usage=tokens)
@@ -368,9 +366,8 @@ class TestLoop:
         assert (2, "LoopError 13") == course(seen)[-1]
         assert "111,000 of 100,000 weighted tokens spent" in error_of(seen).message
 
-    def test_an_unknown_price(self, tmp_path: Path) -> None:
+    def test_an_unknown_price(self, tmp_path: Path, t: SupervisedMarbles) -> None:
         """A session of unknown cost keeps its outcome, and no further one starts."""
-        t = SupervisedMarbles()
         end = {"outcome": "completed", "usage": used(1).usage, "model": "gpt-99"}
         t.events["s"] = ev.SessionEnded.model_validate(end)
         loop = loop_of(tmp_path, t, t.agent("(gs|)"), t.agent("(ds|)"))

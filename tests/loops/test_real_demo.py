@@ -115,10 +115,7 @@ def _is_of(role: str, request: ModelRequest) -> bool:
 @pytest.mark.usefixtures("nothing_is_left")
 @pytest.mark.parametrize("kind", [Claude, Copilot], ids=lambda kind: kind.__name__)
 def test_demo_by_the_command_line(
-    kind: type[RealProgram],
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    expected: Played,
+    kind: type[RealProgram], request: pytest.FixtureRequest, tmp_path: Path, expected: Played
 ) -> None:
     """`cuggino run --json` finds the program, by its path or on PATH, and has the same story."""
     program: Path = request.getfixturevalue(kind.cli)

@@ -249,10 +249,7 @@ def test_a_silent_agent_is_nudged(project: Project) -> None:
 
 @pytest.mark.parametrize(
     ("status", "kind", "words"),
-    [
-        (401, "authentication_error", "Failed to authenticate"),
-        (403, "permission_error", "403"),
-    ],
+    [(401, "authentication_error", "Failed to authenticate"), (403, "permission_error", "403")],
 )
 def test_a_bad_key_is_not_tried_again(project: Project, status: int, kind: str, words: str) -> None:
     """A rejected key ends the command at once with exit code 1 and an error with the cause."""

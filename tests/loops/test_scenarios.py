@@ -225,10 +225,7 @@ def watch(row: dict[str, Any], folder: Path) -> Watching:
         loops=[(run["duration"], run.get("outcome", run.get("error"))) for run in row["loops"]],
         audits=[audit_run(run) for run in row["audit_runs"]] if row["config"]["audit"] else None,
     )
-    folders = {
-        "backlog": watching.workspace.backlog,
-        "spec_issues": watching.workspace.spec_issues,
-    }
+    folders = {"backlog": watching.workspace.backlog, "spec_issues": watching.workspace.spec_issues}
     for kind, files in row["initial"].items():
         for name, text in files.items():
             (folders[kind] / name).write_text(text)

@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reactivex import Observable, concat, defer, from_iterable, just, never, throw
+from reactivex import Observable, defer, just, never
 from reactivex.subject import ReplaySubject
 
 from cuggino import events as ev
-from cuggino.agents.base import LlmAgent, SpawnOptions
+from cuggino.agents.base import SpawnOptions
 from cuggino.errors import AgentFailed, QuotaExceeded
-from cuggino.loops import PlanBuildOptions, PlanBuildService, Services
-from cuggino.storage import Workspace
-from cuggino.testing import Marbles
+from tests.loops import plan_build_loop
 from tests.loops.deliver_loop import DeliverLoop, Statuses, Turn
 from tests.vectors import not_followed, rows
 
@@ -147,115 +145,59 @@ EXITS["max_iterations"] = -1  # the original has no such limit
 """The original's exit codes."""
 
 
-class NoRepository:
-    """A project whose commits are not looked at."""
-
-    def head(self) -> Observable[str | None]:
-        return just(None)
-
-    def commit(self, message: str, *, exclude: tuple[Path, ...] = ()) -> Observable[Any]:
-        raise AssertionError(message)
-
-    def push(self, remote: str, branch: str) -> Observable[Any]:
-        raise AssertionError(remote)
-
-
-def jobs_of(folder: Path) -> dict[str, str]:
-    """The status of each job, by its id."""
-    file = folder / "docs" / "requirements" / "jobs-to-be-done.json"
-    raw = json.loads(file.read_text()) if file.exists() else {"jobs": []}
-    return {job["id"]: job["status"] for job in raw["jobs"]}
-
-
 @dataclass
-class Agent(LlmAgent):
-    """Plays the sessions and the verifications of a row."""
+class Recorded(plan_build_loop.Builders):
+    """Plays the sessions and the verifications of a row, and notes what each finds."""
 
-    row: dict[str, Any]
-    project: Path
-    stop: ReplaySubject[object]
-    name: str = "memory"
+    row: dict[str, Any] = field(default_factory=dict)
+    stop: ReplaySubject[object] = field(default_factory=ReplaySubject)
     prompts: list[str] = field(default_factory=list)
     judged: list[str] = field(default_factory=list)
     done_file: list[bool] = field(default_factory=list)
     jobs: list[dict[str, str]] = field(default_factory=list)
 
-    def check(self) -> str:
-        return "in memory"
-
-    def spawn(self, options: SpawnOptions) -> Observable[ev.LlmAgentEvent]:
-        play = self._judge if options.role == "judge" else self._work
-        return defer(lambda _scheduler: play(options))
-
-    def _work(self, options: SpawnOptions) -> Observable[Any]:
-        self.done_file.append((self.project / "lopen.loop.done").exists())
-        self.jobs.append(jobs_of(self.project))
+    def turn(self, options: SpawnOptions) -> plan_build_loop.Turn:
+        if options.role == "judge":
+            self.judged.append("job" if "The job" in options.prompt else "build")
+            answer = self.row["verifications"][len(self.judged) - 1]
+            if "raise" in answer:
+                return plan_build_loop.crash(answer["raise"], reason="unknown")
+            return plan_build_loop.says(json.dumps(answer))
+        self.done_file.append(self.project.is_done)
+        self.jobs.append(self.project.statuses)
         session = self.row["sessions"][len(self.prompts)]
         self.prompts.append(options.prompt)
-        for effect in session.get("effects", ()):
-            path = self.project / effect["path"]
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(effect["content"])
-        said = [ev.AgentMessage(text=text, message_id="m") for text in session.get("chunks", ())]
+        leaves = {effect["path"]: effect["content"] for effect in session.get("effects", ())}
+        said: list[Any] = [
+            ev.AgentMessage(text=text, message_id="m") for text in session.get("chunks", ())
+        ]
         if "error" in session:
-            return concat(from_iterable(said), throw(AgentFailed(session["error"], reason="crash")))
+            error = AgentFailed(session["error"], reason="crash")
+            return plan_build_loop.Turn(leaves, said, error)
         if session.get("interrupt"):
-            self.stop.on_next("stop")
-            return never()
-        return from_iterable([*said, ev.SessionEnded(outcome="completed")])
+            return plan_build_loop.Turn(leaves, stream=defer(self._interrupted))
+        return plan_build_loop.Turn(leaves, [*said, ev.SessionEnded(outcome="completed")])
 
-    def _judge(self, options: SpawnOptions) -> Observable[Any]:
-        self.judged.append("job" if "The job" in options.prompt else "build")
-        answer = self.row["verifications"][len(self.judged) - 1]
-        if "raise" in answer:
-            return throw(AgentFailed(answer["raise"], reason="unknown"))
-        said = ev.AgentMessage(text=json.dumps(answer), message_id="m")
-        return from_iterable([said, ev.SessionEnded(outcome="completed")])
+    def _interrupted(self, _: object) -> Observable[Any]:
+        self.stop.on_next("stop")
+        return never()
 
 
-@dataclass
-class Played:
-    """The result of a row."""
-
-    agent: Agent
-    events: list[Any]
-
-    @property
-    def ended(self) -> ev.PlanBuildEnded:
-        (ended,) = (event for event in self.events if isinstance(event, ev.PlanBuildEnded))
-        return ended
-
-    def of(self, kind: type[Any]) -> list[Any]:
-        return [event for event in self.events if isinstance(event, kind)]
-
-
-def play(row: dict[str, Any], folder: Path) -> Played:
-    for name, content in {".git/HEAD": row["head"] + "\n", **row["files"]}.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content)
-    stop: ReplaySubject[object] = ReplaySubject()
+def play(row: dict[str, Any], folder: Path) -> tuple[Recorded, plan_build_loop.RecordedBuild]:
+    none = dict.fromkeys((*plan_build_loop.PROMPTS, plan_build_loop.SPECIFICATION))
+    files = {**none, ".git/HEAD": row["head"] + "\n", **row["files"]}
+    project = plan_build_loop.PlanBuildLoop(folder, files=files)
+    agent = Recorded(project, row=row)
+    project.replace(agent=agent)
     if row.get("interrupt_at") == "start":
-        stop.on_next("stop")
-    agent = Agent(row, folder, stop)
-    service = PlanBuildService(
-        Services(
-            agent=agent,
-            workspace=Workspace(folder),
-            repository=NoRepository(),
-            fingerprint=lambda *_args, **_options: from_iterable([str(len(agent.prompts))]),
-            commits=lambda _folder, _base: just([]),
-        )
-    )
-    options = PlanBuildOptions(
-        cwd=folder,
+        agent.stop.on_next("stop")
+    story = project.run(
+        interrupt=agent.stop,
         start="build" if row["answer"] == "3" else "plan",
         verify_after_iteration=row["config"].get("verifyAfterIteration", True),
-        iteration_pause=0.0,
         max_sessions=max(1, len(row["sessions"])),
     )
-    seen = Marbles().record(service.run(options, interrupt=stop))
-    return Played(agent, [value for _, kind, value in seen if kind == "next"])
+    return agent, story
 
 
 def lines(events: Iterable[ev.Event]) -> str:
@@ -293,36 +235,36 @@ def lines(events: Iterable[ev.Event]) -> str:
 
 
 def check(row: dict[str, Any], folder: Path) -> None:
-    played = play(row, folder)
-    expected, said = row["expected"], lines(played.events)
+    agent, story = play(row, folder)
+    expected, said = row["expected"], lines(story.events)
     known = {"exit", "contains", "not_contains", "sessions", "iterations", "prompts"}
     known |= {"verify_calls", "done_file_after_1", "files_unchanged", "file_contains"}
     known |= {"job_status", "job_status_after_1", "jobs_after_1", "jobs_seen_by_session_1"}
     known |= {"text", "visible_before_end", "files_created"}
     assert set(expected) <= known, set(expected) - known
     if "exit" in expected:
-        assert expected["exit"] == EXITS[played.ended.reason]
+        assert expected["exit"] == EXITS[story.ended.reason]
     for text in expected.get("contains", ()):
         assert text.removeprefix("Expected file: ") in said, said
     for text in expected.get("not_contains", ()):
         assert text not in said
     if "sessions" in expected:
-        assert expected["sessions"] == len(played.agent.prompts)
+        assert expected["sessions"] == len(agent.prompts)
     if "iterations" in expected:
-        assert expected["iterations"] == len(played.of(ev.PlanBuildIterationEnded))
+        assert expected["iterations"] == len(story.of(ev.PlanBuildIterationEnded))
     if "prompts" in expected:
-        assert expected["prompts"] == played.agent.prompts
+        assert expected["prompts"] == agent.prompts
     for kind, count in expected.get("verify_calls", {}).items():
-        assert count == played.agent.judged.count(kind), kind
+        assert count == agent.judged.count(kind), kind
     if "done_file_after_1" in expected:
-        assert expected["done_file_after_1"] == played.agent.done_file[1]
-    assert expected.get("job_status", {}).items() <= jobs_of(folder).items()
+        assert expected["done_file_after_1"] == agent.done_file[1]
+    assert expected.get("job_status", {}).items() <= agent.project.statuses.items()
     if "job_status_after_1" in expected:
-        assert expected["job_status_after_1"].items() <= played.agent.jobs[1].items()
+        assert expected["job_status_after_1"].items() <= agent.jobs[1].items()
     if "jobs_after_1" in expected:
-        assert expected["jobs_after_1"] == list(played.agent.jobs[1])
+        assert expected["jobs_after_1"] == list(agent.jobs[1])
     if "text" in expected:
-        assert expected["text"] == "".join(event.text for event in played.of(ev.AgentMessage))
+        assert expected["text"] == "".join(event.text for event in story.of(ev.AgentMessage))
     for name in expected.get("files_created", ()):
         assert (folder / name).exists()
     for name in expected.get("files_unchanged", ()):

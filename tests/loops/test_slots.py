@@ -459,10 +459,10 @@ class TestControl:
         tags = [value.tag for when, _, value in seen if when == 15.0]
         assert ["SkipAsked", "WatchItemParked"] == tags
         (parked,) = events(seen, ev.WatchItemParked)
-        assert (
-            "2.md",
-            "skipped by a person; its work is in refs/cuggino/candidates/2.md",
-        ) == (parked.item, parked.reason)
+        assert ("2.md", "skipped by a person; its work is in refs/cuggino/candidates/2.md") == (
+            parked.item,
+            parked.reason,
+        )
         assert ["1.md"] == slots.trunk.landed
         recorded = list_journals(slots.workspace.journal)[0].read_text()
         assert parked.reason in recorded

@@ -164,11 +164,7 @@ def test_every_item_comes_to_its_end(tmp_path: Path, seed: int) -> None:
     parked = {event.filename for event in seen if isinstance(event, WatchItemParked)}
     held = {event.filename for event in seen if isinstance(event, WatchItemHeld)}
     for name in NAMES:
-        ends = [
-            name in watching.trunk.landed,
-            name in parked,
-            backlog.is_item(name),
-        ]
+        ends = [name in watching.trunk.landed, name in parked, backlog.is_item(name)]
         assert 1 == sum(ends), f"{name}: landed, parked, in the backlog: {ends}"
     assert set(backlog.items()) <= held, "what is left has been reported"
     done: set[str] = set()

@@ -10,7 +10,7 @@ import pytest
 
 from cuggino import Config, events as ev
 from cuggino.agents.base import Role
-from cuggino.errors import AgentFailed, BudgetExceeded, ConfigError, Interrupted
+from cuggino.errors import AgentFailed, ConfigError, Interrupted
 from cuggino.loops.frame.run import MOST_WAITS
 from cuggino.storage import answer_issue
 from cuggino.testing import (
@@ -168,17 +168,6 @@ class TestRun:
         assert isinstance(story.error, Interrupted)
         assert HOUR == pytest.approx(story.ended_at, abs=1)
 
-    def test_the_time_of_the_run(self, tmp_path: Path) -> None:
-        """`maxDuration` ends a wait at its second; with more time the run goes on with it."""
-        clock, agent = VirtualClock(), resumable(runs(waits(), DONE))
-        limited = VirtualRuntime(
-            tmp_path, agent, config=Config(max_duration=HOUR), clock=clock
-        ).run(focus="the page")
-        assert (HOUR, BudgetExceeded) == (limited.ended_at, type(limited.error))
-        again = resumable({"implementing": [DONE], "reviewing": [APPROVED]})
-        story = VirtualRuntime(tmp_path, again, config=Config(), clock=clock).resume().check()
-        assert [2 * HOUR] == story.times(ev.WaitingEnded)
-
     def test_a_pause_keeps_the_wait(self, tmp_path: Path) -> None:
         """A pause takes effect when the wait is over, before the session is resumed."""
         project = VirtualRuntime(tmp_path, resumable(runs(waits(), DONE)))
@@ -253,20 +242,6 @@ class TestOtherLoops:
         assert [2 * HOUR] == story.times(ev.WaitingEnded)
         assert ["001.md", "002.md"] == [it.filename for it in story.of(ev.WatchItemCompleted)]
 
-    def test_a_watch_that_is_killed(self, tmp_path: Path) -> None:
-        """The next watch goes on with the wait of the item."""
-        clock, agent = VirtualClock(), resumable(runs(waits(), DONE))
-        first = VirtualRuntime(tmp_path, agent, clock=clock)
-        first.write(".cuggino/backlog/001.md", "# A page\n")
-        first.watch(until="1h")
-        again = resumable({"implementing": [DONE], "reviewing": [APPROVED]})
-        story = VirtualRuntime(tmp_path, again, clock=clock).watch(until="5h")
-        assert ([2 * HOUR], ["001.md"]) == (
-            story.times(ev.WaitingEnded),
-            [it.filename for it in story.of(ev.WatchItemCompleted)],
-        )
-        assert ID == again.sessions("implementing")[0].resume_session_id
-
     def test_a_slot_that_waits(self, tmp_path: Path) -> None:
         """While the item of one slot waits, the other slot works through the rest."""
         busy = [Wait("10m"), *DONE]
@@ -311,22 +286,6 @@ class TestOtherLoops:
         first, resumed = agent.sessions("coding")
         assert ("<WAITING>" in first.prompt, ID) == (True, resumed.resume_session_id)
         assert resumed.prompt.startswith("You waited for 1970-01-01 02:00.")
-
-    def test_a_delivery_that_is_killed(self, tmp_path: Path) -> None:
-        """A resumed delivery waits for the same, and then resumes the session."""
-        wanted = {"id": "D1", "description": "a page", "acceptanceCriteria": ["it is blue"]}
-        passed = Use("set_deliverable_status", {"deliverableId": "D1", "status": "passed"})
-        listed = [Use("create_deliverable", {"deliverables": [wanted]}), ENDED]
-        clock, files = VirtualClock(), {"SPEC.md": "A blue page."}
-        agent = resumable({"initializer": [listed], "coding": [waits()]})
-        VirtualRuntime(tmp_path, agent, files=files, clock=clock).deliver(until="1h")
-        again = resumable({"coding": [[passed, ENDED]]})
-        project = VirtualRuntime(tmp_path, again, clock=clock)
-        story = project.play(project.runtime.resume_delivery()).check()
-        assert ([2 * HOUR], [ID]) == (
-            story.times(ev.WaitingEnded),
-            [options.resume_session_id for options in again.spawned],
-        )
 
     def test_plan_and_build(self, tmp_path: Path) -> None:
         """A build session waits; the iteration goes on with the same session."""

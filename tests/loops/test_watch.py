@@ -70,9 +70,7 @@ class TestRetries:
     def test_a_poisoned_item_does_not_block_the_others(self, tmp_path: Path) -> None:
         """While one item waits for its next attempt, the next one is worked on."""
         watching = Watching(
-            tmp_path,
-            loops=[(5, FAILED), (3, "approved"), (4, "approved")],
-            retry_seconds=60,
+            tmp_path, loops=[(5, FAILED), (3, "approved"), (4, "approved")], retry_seconds=60
         )
         watching.write(0, "001.md")
         watching.write(0, "002.md")
@@ -130,10 +128,9 @@ class TestRetries:
         watching = Watching(tmp_path, loops=[(5, FAILED)])
         watching.write(0, "001.md")
         watching.at(2, lambda: (watching.workspace.backlog / "001.md").unlink())
-        assert [
-            (0, "WatchProcessingItem", "001.md"),
-            (5, "WatchBacklogWaiting"),
-        ] == watching.story(100)
+        assert [(0, "WatchProcessingItem", "001.md"), (5, "WatchBacklogWaiting")] == watching.story(
+            100
+        )
 
 
 class TestEndings:
@@ -189,11 +186,9 @@ class TestEndings:
         watching.write(0, "001.md")
         for n in range(3):
             watching.write(5 + 10 * n, "001.md", f"text {n}")
-        assert [
-            (10, "WatchItemRetained"),
-            (20, "WatchItemRetained"),
-            (30, "WatchItemParked"),
-        ] == [entry[:2] for entry in watching.story(100) if entry[1].startswith("WatchItem")]
+        assert [(10, "WatchItemRetained"), (20, "WatchItemRetained"), (30, "WatchItemParked")] == [
+            entry[:2] for entry in watching.story(100) if entry[1].startswith("WatchItem")
+        ]
 
     def test_a_full_disk_while_archiving(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

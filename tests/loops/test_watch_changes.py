@@ -62,9 +62,7 @@ def everything(watching: Watching) -> list[str]:
 
 @pytest.mark.parametrize("deed", TEXTS, ids=lambda deed: deed.__name__)
 @pytest.mark.parametrize(
-    "when",
-    [5, 41, 49, 50, 51, 60, 109, 111, 200],
-    ids=lambda when: f"at {when} s",
+    "when", [5, 41, 49, 50, 51, 60, 109, 111, 200], ids=lambda when: f"at {when} s"
 )
 def test_nothing_is_lost_and_the_watch_goes_on(
     tmp_path: Path, deed: Callable[[Path], None], when: float
@@ -326,11 +324,9 @@ def test_no_timer_is_left_when_nothing_is_paused(tmp_path: Path) -> None:
     watching.write(0, "001.md")
     backlog = watching.workspace.backlog
     watching.at(300, (backlog / "001.md").unlink, backlog)
-    assert [
-        (0, "WatchProcessingItem"),
-        (5, "WatchItemRetry"),
-        (330, "WatchBacklogWaiting"),
-    ] == [entry[:2] for entry in watching.story(700)]
+    assert [(0, "WatchProcessingItem"), (5, "WatchItemRetry"), (330, "WatchBacklogWaiting")] == [
+        entry[:2] for entry in watching.story(700)
+    ]
     timers = [item for item, _ in watching.t.scheduler._queue.items if not item.is_cancelled()]
     assert [] == timers
 

@@ -98,10 +98,7 @@ class Watching:
         """Obey what a person asks in the timeline."""
         service = WatchService(
             Services(
-                agent=self.agent,
-                workspace=self.workspace,
-                changes=self.changes,
-                control=commands,
+                agent=self.agent, workspace=self.workspace, changes=self.changes, control=commands
             ),
             loop=self.loop,  # type: ignore[arg-type]  # a double of the one method that is used
         )

@@ -71,11 +71,9 @@ def test_the_first_that_passes_lands(hello: ClusterProject) -> None:
             lost[event.filename] = event
 
     events = list(cuggino.iterate(hello.run().pipe(ops.do_action(look))))
-    assert {
-        "attempt-1": "not-approved",
-        "attempt-2": "failed",
-        "attempt-4": "overtaken",
-    } == {name: one.why for name, one in lost.items()}
+    assert {"attempt-1": "not-approved", "attempt-2": "failed", "attempt-4": "overtaken"} == {
+        name: one.why for name, one in lost.items()
+    }
     liar = lost["attempt-1"]
     assert ("refs/cuggino/attempts/attempt-1/1", ("Write wrong.txt",)) == (liar.ref, liar.tried)
     assert [liar.ref] == attempt_refs(hello)

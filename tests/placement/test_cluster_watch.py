@@ -255,11 +255,9 @@ def test_ended(tmp_path: Path, end: Callable[[Command], object], more: tuple[str
         resume_to_the_end(place, cluster, *options)
     whole = next(one for one in place.journals if one.started.attempt_of is None)
     events = [entry.event for entry in whole.entries]
-    assert {
-        "attempt-1": "not-approved",
-        "attempt-2": "failed",
-        "attempt-4": "overtaken",
-    } == {one.filename: one.why for one in events if isinstance(one, AttemptLost)}
+    assert {"attempt-1": "not-approved", "attempt-2": "failed", "attempt-4": "overtaken"} == {
+        one.filename: one.why for one in events if isinstance(one, AttemptLost)
+    }
     made = [one.filename for one in events if isinstance(one, WatchCandidate)]
     assert ["attempt-1", "attempt-3"] == made
     assert ["begin", "feat: honest", "say hello"] == place.git(

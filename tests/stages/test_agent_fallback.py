@@ -12,14 +12,18 @@ from cuggino import events as ev
 from cuggino.agents import Candidate, RoutedAgent, SpawnOptions
 from cuggino.domain.spending import Budget
 from cuggino.errors import LoopError, QuotaExceeded
-from cuggino.events import (
-    QuotaLifted,
-)
+from cuggino.events import QuotaLifted
 from cuggino.operators import marker_tags
 from cuggino.operators.supervision import QuotaGate, is_outage
 from cuggino.stages import Supervision, agent_stage
 from cuggino.testing import InMemoryAgent, Marbles, Seen
 from tests.loops.supervised_loop import HOUR, events_of, failed, limited, second
+
+
+@pytest.fixture
+def t() -> Stage:
+    return Stage()
+
 
 TAGS = marker_tags(ev.Note, ev.Done)
 
@@ -81,9 +85,8 @@ def course(seen: list[Seen]) -> list[str]:
 # -- an agent stage whose agent gives way to another, under the policies, in virtual time
 
 
-def test_both_are_counted_once() -> None:
+def test_both_are_counted_once(t: Stage) -> None:
     """The cost of the stage is that of both agents."""
-    t = Stage()
     seen = t.run([t.drawn("-uax#", limited(HOUR))], [t.drawn("-uds|")])
     assert ["AgentFellBack", "StageCost", "Done", "completed"] == course(seen)
     ((_, cost),) = events_of(seen, ev.StageCost)
@@ -91,18 +94,16 @@ def test_both_are_counted_once() -> None:
     assert cost.usage == ev.Usage(input_tokens=1000)
 
 
-def test_a_session_without_its_end_is_counted() -> None:
+def test_a_session_without_its_end_is_counted(t: Stage) -> None:
     """The usage of the first agent is counted although it failed without a result."""
-    t = Stage()
     seen = t.run([t.drawn("-u#", limited(HOUR))], [t.drawn("-uds|")])
     ((_, cost),) = events_of(seen, ev.StageCost)
     assert cost.usage == ev.Usage(input_tokens=1000)
 
 
 class TestRetries:
-    def test_first_the_retries(self) -> None:
+    def test_first_the_retries(self, t: Stage) -> None:
         """A transient failure is retried; when the retries are used up another agent starts."""
-        t = Stage()
         down = [t.drawn("-#", failed("overloaded")) for _ in range(3)]
         seen = t.run(down, [t.drawn("-ds|")], max_retries=2)
         expected = ["AgentRetry", "AgentRetry", "AgentFellBack", "StageCost", "Done", "completed"]
@@ -113,15 +114,13 @@ class TestRetries:
         assert 900 == pytest.approx((fell.until - second(when)).total_seconds(), abs=0.01)
         assert 1 == len(t.b.spawned)
 
-    def test_without_retries_at_once(self) -> None:
+    def test_without_retries_at_once(self, t: Stage) -> None:
         """With no retry allowed another takes over at the first failure."""
-        t = Stage()
         seen = t.run([t.drawn("-#", failed("crash"))], [t.drawn("-ds|")], max_retries=0)
         assert ["AgentFellBack", "StageCost", "Done", "completed"] == course(seen)
 
-    def test_the_other_has_its_own_retries(self) -> None:
+    def test_the_other_has_its_own_retries(self, t: Stage) -> None:
         """The second one is retried as often; then the stage fails with its error."""
-        t = Stage()
         seen = t.run(
             [t.drawn("#", failed("server")) for _ in range(2)],
             [t.drawn("#", failed("connection")) for _ in range(2)],
@@ -132,9 +131,8 @@ class TestRetries:
         assert isinstance(seen[-1][2], LoopError)
         assert "it was connection" in seen[-1][2].message
 
-    def test_a_limit_is_what_is_left(self) -> None:
+    def test_a_limit_is_what_is_left(self, t: Stage) -> None:
         """When the second is down for good, and the first has a limit, that is waited for."""
-        t = Stage()
         seen = t.run(
             [t.drawn("#", limited(HOUR)), t.drawn("-ds|")],
             [t.drawn("#", failed("server")) for _ in range(2)],
@@ -148,25 +146,22 @@ class TestRetries:
         assert {second(HOUR)} == {wait.resets_at for _, wait in events_of(seen, ev.QuotaWaiting)}
         assert (2, 2) == (len(t.a.spawned), len(t.b.spawned))
 
-    def test_what_this_loop_does_not_retry(self) -> None:
+    def test_what_this_loop_does_not_retry(self, t: Stage) -> None:
         """A failure that is not retried lets another agent take over at once."""
-        t = Stage()
         crash, good = t.drawn("#", failed("crash")), t.drawn("-ds|")
         seen = t.run([crash], [good], max_retries=3, transient=is_outage)
         assert ["AgentFellBack", "StageCost", "Done", "completed"] == course(seen)
 
-    def test_it_is_its_own_error_when_nobody_is_left(self) -> None:
+    def test_it_is_its_own_error_when_nobody_is_left(self, t: Stage) -> None:
         """The last agent's crash is the error, not the first one's limit; a session may follow."""
-        t = Stage()
         first, crash = t.drawn("#", limited(HOUR)), t.drawn("#", failed("crash"))
         seen = t.run([first], [crash], wait_for_quota=True, transient=is_outage)
         assert ["AgentFellBack", "LoopError"] == course(seen)
         assert "it was crash" in seen[-1][2].message
 
     @pytest.mark.parametrize("reason", ["prompt_too_long", "bad_request", "aborted", "max_turns"])
-    def test_what_another_would_meet_too(self, reason: Any) -> None:
+    def test_what_another_would_meet_too(self, reason: Any, t: Stage) -> None:
         """It is the stage's error at once."""
-        t = Stage()
         seen = t.run([t.drawn("#", failed(reason))], [], max_retries=3)
         assert ["LoopError"] == course(seen)
         assert [] == t.b.spawned
@@ -174,17 +169,15 @@ class TestRetries:
 
 class TestTheLastWord:
     @pytest.mark.parametrize("ending", ["-dx#", "-d#", "-dlx#"])
-    def test_nobody_begins_behind_it(self, ending: str) -> None:
+    def test_nobody_begins_behind_it(self, ending: str, t: Stage) -> None:
         """A usage limit after the terminal marker starts no other agent."""
-        t = Stage()
         seen = t.run([t.drawn(ending, limited(HOUR))], [t.drawn("-ds|")], max_retries=3)
         assert "AgentFellBack" not in course(seen)
         assert ["Done", "completed"] == course(seen)[-2:]
         assert [] == t.b.spawned
 
-    def test_nor_when_it_fails_in_passing(self) -> None:
+    def test_nor_when_it_fails_in_passing(self, t: Stage) -> None:
         """So it is with what would be retried."""
-        t = Stage()
         seen = t.run([t.drawn("-d#", failed("crash"))], [t.drawn("-ds|")])
         assert ["Done", "completed"] == course(seen)[-2:]
         assert [] == t.b.spawned
@@ -204,9 +197,8 @@ class TestLiveness:
         assert begun.session_id == resumed.resume_session_id
         assert 1 == len(t.a.spawned)
 
-    def test_a_fresh_agent_is_the_one_that_works(self) -> None:
+    def test_a_fresh_agent_is_the_one_that_works(self, t: Stage) -> None:
         """A stalled agent is replaced by a new session of it, not of one on cooldown."""
-        t = Stage()
         seen = t.run(
             [t.drawn("x#", limited(HOUR))],
             [t.drawn("-a--------------------"), t.drawn("-ds|")],
@@ -215,9 +207,8 @@ class TestLiveness:
         assert 1 == len(events_of(seen, ev.AgentReplaced))
         assert (1, 2) == (len(t.a.spawned), len(t.b.spawned))
 
-    def test_its_tools_are_over(self) -> None:
+    def test_its_tools_are_over(self, t: Stage) -> None:
         """A tool that ran when the first one failed does not run in the second's session."""
-        t = Stage()
         seen = t.run(
             [t.drawn("t#", limited(HOUR))],
             [t.drawn("-" * 30), t.drawn("-ds|")],
@@ -228,9 +219,8 @@ class TestLiveness:
         assert 1 + 5 == when
 
 
-def test_a_budget_that_is_used_up_ends_it() -> None:
+def test_a_budget_that_is_used_up_ends_it(t: Stage) -> None:
     """When the first agent has used up the budget, none takes over."""
-    t = Stage()
     seen = t.run([t.drawn("ax#", limited(HOUR))], [t.drawn("-ds|")], budget=Budget(cost_usd=0.25))
     error = seen[-1][2]
     assert isinstance(error, LoopError)
@@ -271,9 +261,8 @@ class TestLimits:
         assert "s-1" != begun.session_id
         assert resumed.prompt.startswith("Your session was cut off")
 
-    def test_without_waiting_it_is_the_limit(self) -> None:
+    def test_without_waiting_it_is_the_limit(self, t: Stage) -> None:
         """Otherwise the stage fails with the earliest limit."""
-        t = Stage()
         seen = t.run([t.drawn("#", limited(2 * HOUR))], [t.drawn("#", limited(HOUR))])
         assert ["AgentFellBack", "LoopError"] == course(seen)
         error = seen[-1][2]
@@ -282,30 +271,26 @@ class TestLimits:
         assert (12, second(HOUR)) == (error.code, error.cause.resets_at)
 
     @pytest.mark.parametrize("ending", ["-ds|", "-d" + "-" * 20, "-a|"])
-    def test_the_gate_is_not_left_closed(self, ending: str) -> None:
+    def test_the_gate_is_not_left_closed(self, ending: str, t: Stage) -> None:
         """A limit that made another take over does not keep the next stage from beginning."""
-        t = Stage()
         t.run([t.drawn("lx#", limited(HOUR))], [t.drawn(ending)])
         account = t.gate.of((id(t.a), id(t.b)))
         assert 0 == account.remaining(second(10)) == t.gate.remaining(second(10))
 
-    def test_nor_by_a_failure_of_the_other(self) -> None:
+    def test_nor_by_a_failure_of_the_other(self, t: Stage) -> None:
         """The same holds if the fallback fails for another reason."""
-        t = Stage()
         t.run([t.drawn("lx#", limited(HOUR))], [t.drawn("-a#", failed("max_turns"))])
         assert 0 == t.gate.of((id(t.a), id(t.b))).remaining(second(10))
 
-    def test_a_limit_binds_its_account(self) -> None:
+    def test_a_limit_binds_its_account(self, t: Stage) -> None:
         """A limit of one role's agent does not keep another role's from beginning."""
-        t = Stage()
         t.run([t.drawn("lx#", limited(HOUR))], [t.drawn("mx#", limited(2 * HOUR))])
         account = t.gate.of((id(t.a), id(t.b)))
         assert HOUR == account.remaining(second(0))
         assert 0 == t.gate.remaining(second(0)) == t.gate.of((id(t.b),)).remaining(second(0))
 
-    def test_unknown_ends_are_waited_for_with_growing_pauses(self) -> None:
+    def test_unknown_ends_are_waited_for_with_growing_pauses(self, t: Stage) -> None:
         """Without reset times the delays grow and end after a day, whichever agent runs between."""
-        t = Stage()
         seen = t.run(
             [t.drawn("#", limited()) for _ in range(40)],
             [t.drawn("#", limited()) for _ in range(40)],

@@ -12,11 +12,7 @@ import pytest
 from cuggino import run
 from cuggino.operators import Flow, LoopScheduler, on_loop, pause
 from cuggino.stages import fingerprint as fingerprint_module
-from cuggino.stages.fingerprint import (
-    checked_items,
-    fingerprint_stage,
-    trace_stage,
-)
+from cuggino.stages.fingerprint import checked_items, fingerprint_stage, trace_stage
 from cuggino.testing import no_leaks
 from tests.git_project import EXCLUDED, GitProject, is_alive
 from tests.processes.subscribers import eventually
@@ -262,11 +258,7 @@ class TestWithoutGit:
 
     @pytest.mark.parametrize("is_repository", [True, False])
     def test_a_file_that_vanishes(
-        self,
-        filled: GitProject,
-        folder: Path,
-        monkeypatch: pytest.MonkeyPatch,
-        is_repository: bool,
+        self, filled: GitProject, folder: Path, monkeypatch: pytest.MonkeyPatch, is_repository: bool
     ) -> None:
         """A file that is listed and then gone does not count."""
         place = filled.root if is_repository else folder

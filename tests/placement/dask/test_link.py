@@ -24,14 +24,7 @@ from cuggino.placement.dask.outbox import BATCH, BATCH_SIZE, DELAY, WAITING, Bat
 from cuggino.testing import no_leaks
 from tests.limits import LIMIT
 from tests.placement.dask.cluster import Cluster
-from tests.placement.dask.watching import (
-    TASKS,
-    any_alive,
-    begun,
-    begun_agent,
-    listed,
-    queues,
-)
+from tests.placement.dask.watching import TASKS, any_alive, begun, begun_agent, listed, queues
 from tests.processes.subscribers import Recorder, eventually, wait_for
 
 

@@ -365,9 +365,7 @@ def test_large_files(work: Landings) -> None:
     candidate = work.candidate("a.md", {"big.bin": "x" * 5000})
     # As `publish_candidate` does.
     shutil.copytree(
-        work.slot / ".git/lfs/objects",
-        work.project.root / ".git/lfs/objects",
-        dirs_exist_ok=True,
+        work.slot / ".git/lfs/objects", work.project.root / ".git/lfs/objects", dirs_exist_ok=True
     )
     assert "WatchLanded" == events(trunk.land(candidate))[-1].tag
     assert "WatchFollowed" == events(trunk.follow())[-1].tag

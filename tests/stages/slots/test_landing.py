@@ -314,8 +314,7 @@ echo "$(ls red-* | wc -l) failed in 1s"
         return trunk
 
     @pytest.mark.parametrize(
-        ("file", "runs", "expected"),
-        [("fine", 1, "WatchLanded"), ("red-new", 2, "WatchSentBack")],
+        ("file", "runs", "expected"), [("fine", 1, "WatchLanded"), ("red-new", 2, "WatchSentBack")]
     )
     def test_only_new_failures_count(
         self, work: Landings, file: str, runs: int, expected: str
@@ -466,9 +465,7 @@ def big(work: Landings) -> tuple[Landings, WatchCandidate]:
 
 
 @pytest.mark.real_agent  # thousands of files for a long time: with the second command
-def test_a_kill_in_the_middle_of_a_fast_forward(
-    big: tuple[Landings, WatchCandidate],
-) -> None:
+def test_a_kill_in_the_middle_of_a_fast_forward(big: tuple[Landings, WatchCandidate]) -> None:
     """git is killed with half of 6,000 files written: they go back, and then all of them move."""
     work, candidate = big
     trunk = work.opened()
