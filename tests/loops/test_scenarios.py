@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from reactivex import Observable, concat, empty, from_iterable, of, operators as ops, throw
+from reactivex import Observable, concat, defer, empty, from_iterable, of, operators as ops, throw
 
 from cuggino.agents.base import SpawnOptions
-from cuggino.errors import AgentFailed, CugginoError, LoopError, ProcessError, ProcessFailed
+from cuggino.errors import AgentFailed, CugginoError, LoopError, ProcessError
 from cuggino.events import (
     AgentReplaced,
     CheckDoesNotDecide,
@@ -19,11 +20,11 @@ from cuggino.events import (
     Event,
     LoopSpecIssue,
 )
-from cuggino.loops import LoopRunOptions, LoopService, Services
+from cuggino.loops import LoopService
 from cuggino.prompts import Prompts
 from cuggino.stages import Commit
-from cuggino.storage import Workspace
-from cuggino.testing import AgentRun, InMemoryAgent, Marbles
+from cuggino.testing import AgentRun, Marbles
+from tests.loops.coding_loop import CodingLoop, fails
 from tests.loops.watching import Watching, audit_run
 from tests.vectors import event_of, matches, not_followed, rows, snake
 
@@ -32,33 +33,6 @@ ROWS = [
     for row in rows("cuggino_loop_scenarios")
     if row["id"] not in not_followed("cuggino_loop_scenarios")
 ]
-
-
-class ScriptedRepository:
-    """A repository that answers `head` and `commit` by the case."""
-
-    def __init__(self, row: dict[str, Any]) -> None:
-        self._head = row.get("head_before")
-        self._results = iter(row.get("commit_results", ()))
-        self.heads_asked = 0
-
-    def head(self) -> Observable[str | None]:
-        self.heads_asked += 1
-        return of(self._head)
-
-    def commit(self, message: str, *, exclude: tuple[Path, ...] = ()) -> Observable[Commit]:
-        match next(self._results):
-            case "nothing":
-                return empty()
-            case {"hash": short}:
-                return of(Commit(hash=short, message=message))
-            case {"fail": reason}:
-                return throw(ProcessError("git", reason))
-            case other:
-                raise AssertionError(other)
-
-    def push(self, remote: str, branch: str) -> Observable[Any]:
-        raise AssertionError("no case pushes")
 
 
 class RecordingPrompts(Prompts):
@@ -73,36 +47,28 @@ class RecordingPrompts(Prompts):
         return super().render(role, variables)
 
 
-class Played:
+class Played(CodingLoop):
     """A case, played to its end."""
 
     def __init__(self, row: dict[str, Any], folder: Path) -> None:
         (folder / row["options"].get("specsPath", ".specs")).mkdir()
-        self.workspace = Workspace(folder)
-        self.session_text: str | None = None
-        self.prompts = RecordingPrompts()
-        self.agent = InMemoryAgent(self._runs(row))
-        self._outputs = {
-            "setup": iter(row.get("setup_results", ())),
-            "check": iter(row.get("check_results", ())),
-        }
         options = {snake(key): value for key, value in row["options"].items()}
-        self._setup = options.get("setup_command")
-        service = LoopService(
-            Services(
-                agent=self.agent,
-                workspace=self.workspace,
-                repository=ScriptedRepository(row),
-                prompts=self.prompts,
-                shell=self._shell,
-            )
+        results = {
+            str(options.get(f"{kind}_command")): row.get(f"{kind}_results", ())
+            for kind in ("setup", "check")
+        }
+        super().__init__(
+            folder,
+            **self._runs(row),
+            commands={name: [_ran(result) for result in ran] for name, ran in results.items()},
+            commits=[self._committed(result) for result in row.get("commit_results", ())],
         )
-        self.seen = Marbles().record(
-            service.run(LoopRunOptions(cwd=folder, baseline="skip", **options)).pipe(
-                ops.do_action(self._keep_session)
-            ),
-            until=10_000,
-        )
+        self.repository.base = row.get("head_before")
+        self.session_text: str | None = None
+        self.rendered = RecordingPrompts()
+        self.service = LoopService(replace(self.service.services, prompts=self.rendered))
+        stream = self.run(**options).pipe(ops.do_action(self._keep_session))
+        self.seen = Marbles().record(stream, until=10_000)
 
     @property
     def events(self) -> list[Event]:
@@ -112,19 +78,23 @@ class Played:
     def error(self) -> Exception | None:
         return next((value for _, kind, value in self.seen if kind == "error"), None)
 
+    def _committed(self, result: Any) -> Observable[Commit]:
+        match result:
+            case "nothing":
+                return empty()
+            case {"hash": short}:
+                return defer(lambda _: of(Commit(hash=short, message=self.repository.messages[-1])))
+            case {"fail": reason}:
+                return throw(ProcessError("git", reason))
+            case other:
+                raise AssertionError(other)
+
     def _keep_session(self, _event: Event) -> None:
         files = [f for f in self.workspace.wip.glob("*.md") if f.name.count(".") == 1]
         self.session_text = files[0].read_text(encoding="utf-8") if files else self.session_text
 
-    def _shell(self, command: str, cwd: Path) -> Observable[bytes]:
-        result = next(self._outputs["setup" if command == self._setup else "check"])
-        lines = of(result["output"].encode())
-        if result["exit"]:
-            return concat(lines, throw(ProcessFailed("sh", result["exit"], "")))
-        return lines
-
-    def _runs(self, row: dict[str, Any]) -> Any:
-        runs: dict[str, list[AgentRun]] = {}
+    def _runs(self, row: dict[str, Any]) -> dict[str, list[Any]]:
+        runs: dict[str, list[Any]] = {"planning": []}
         for agent in row["agents"]:
             said = from_iterable([self._said(emit) for emit in agent["emit"]])
             if "error" in agent:
@@ -146,6 +116,11 @@ class Played:
         return event_of({"_tag": "AgentMessage", "text": text})
 
 
+def _ran(result: dict[str, Any]) -> Observable[bytes]:
+    lines = of(result["output"].encode())
+    return concat(lines, fails(result["exit"])) if result["exit"] else lines
+
+
 @pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
 def test_scenario(row: dict[str, Any], tmp_path: Path) -> None:
     """A run emits the events, gives the inputs and leaves the files that the case expects."""
@@ -165,7 +140,7 @@ def test_scenario(row: dict[str, Any], tmp_path: Path) -> None:
     assert all(map(matches, expected, events))
 
     assert_error(row.get("expected_error"), played.error)
-    assert_inputs(row, spawned, played.prompts.inputs)
+    assert_inputs(row, spawned, played.rendered.inputs)
     issues = sorted(played.workspace.spec_issues.glob("*.md"))
     assert row.get("expected_spec_issue_files", []) == [file.read_text() for file in issues]
     if row.get("expected_session_text_at_end") is not None:
