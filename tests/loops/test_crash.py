@@ -125,26 +125,6 @@ def test_a_run_stopped_again_and_again(name: str, how: str, whole: Whole, tmp_pa
     assert n - 1 == len(continued)
 
 
-@pytest.mark.parametrize(("name", "at"), [("coding", 3.5), ("deliver", 6.5), ("plan_build", 0.5)])
-def test_totals_of_all_processes(name: str, at: float, whole: Whole, tmp_path: Path) -> None:
-    """Cost and duration of a resumed run are those of its processes, not of the time between."""
-    run = whole(name)
-    first = run.scenario.process(tmp_path)
-    first.run(dispose_at=at)  # half a second into a session
-    assert at == RunState.of(first.journal.entries).totals.duration
-    again = run.scenario.process(tmp_path)
-    ended = again.resume(at=9999.0).last
-    before, after = (
-        RunState.of(run.journal.entries).totals,
-        RunState.of(again.journal.entries).totals,
-    )
-    assert (before.duration + 0.5, before.cost_usd) == (after.duration, after.cost_usd)
-    assert (before.rounds, before.tasks) == (after.rounds, after.tasks)
-    assert before.commits == after.commits
-    if name != "coding":
-        assert (after.duration, after.cost_usd) == (ended.duration, ended.cost_usd)
-
-
 def _assert_journal(run: Uninterrupted) -> None:
     """Assert that it has stages and exactly one result, which only the last entry follows."""
     events = [entry.event for entry in run.journal.entries]

@@ -70,15 +70,6 @@ def test_before_a_watch(tmp_path: Path) -> None:
     assert {"watch": [made], "run": []} == of_kind
 
 
-@pytest.mark.parametrize("runs", [0, 2])
-def test_too_few_runs(runs: int, tmp_path: Path) -> None:
-    """Before there are three comparable runs, nothing is said."""
-    process = LOOPS["coding"].process(tmp_path)
-    record(process, "run", runs=runs)
-    record_others(process)
-    assert [] == process.run().of(ev.Forecast)
-
-
 def record_others(process: Process) -> None:
     """Record runs of items, which are not compared with a run."""
     for number in range(4):

@@ -294,17 +294,6 @@ class TestImprovements:
         assert "- F1 (settled)" in third
         assert "- F2 (open, 2 reviews in a row) `src/page.py`" in third
 
-    def test_a_new_finding_on_old_ground(self, tmp_path: Path, t: SupervisedMarbles) -> None:
-        """It needs a clause or a reason; without one it ends as an improvement."""
-        new = "- `src/other.py`: the name of the function is odd"
-        for addition, approves in (("", True), ("\n  Reason: nobody can call it", False)):
-            loop = with_changes(
-                CodingLoop(tmp_path, **rounds(t, REVIEW, f"{new}{addition}")),
-                ["src/login.py", "src/page.py"],
-            )
-            seen = t.record(loop.run(max_iterations=2))
-            assert approves == (course(seen)[-1][1] == "LoopApproved")
-
     def test_a_changed_specification_makes_new_ground(
         self, tmp_path: Path, t: SupervisedMarbles
     ) -> None:

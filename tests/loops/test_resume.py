@@ -133,23 +133,6 @@ class TestAfterAnError:
         assert ["Add one", "Add two"] == again.repository.commits
         assert [("", "implementing", 2)] == again.agent.begun
 
-    @pytest.mark.parametrize("given", [{}, {"allow_main": True}], ids=["branch", "allowed"])
-    def test_a_protected_branch(self, given: dict[str, Any], whole: Whole, tmp_path: Path) -> None:
-        """A run refused on a protected branch resumes on another, or when that is allowed."""
-        run = whole("plan_build")
-        head = tmp_path / ".git" / "HEAD"
-        head.parent.mkdir()
-        head.write_text("ref: refs/heads/main\n")
-        assert isinstance(PLAN_BUILD.process(tmp_path).run().error, errors.ConfigError)
-        assert isinstance(PLAN_BUILD.process(tmp_path).resume().error, errors.ConfigError)
-        if not given:
-            head.write_text("ref: refs/heads/bread\n")
-        ended = PLAN_BUILD.process(tmp_path).resume(at=5000.0, **given).last
-        assert (run.story.last.reason, run.story.last.iterations) == (
-            ended.reason,
-            ended.iterations,
-        )
-
 
 class TestOptions:
     def test_of_the_coding_loop(self, tmp_path: Path) -> None:

@@ -94,24 +94,6 @@ class TestPushed:
         assert isinstance(pushed(project), PushPerformed)
         assert head == project.git("rev-parse", "main", cwd=remote).strip()
 
-    def test_the_users_ssh_is_used(
-        self, project: GitProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """ssh never prompts, unless the user has configured how it is called."""
-        program = ssh(project, tmp_path, f'echo "$0 $@" >> {tmp_path}/calls; exit 1')
-        make_commit(project, "a")
-        monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-        refused(project)
-        project.git("config", "core.sshCommand", f"{program} -o Configured=yes")
-        refused(project)
-        monkeypatch.setenv("GIT_SSH_COMMAND", f"{program} -o Environment=yes")
-        refused(project)
-        calls = (tmp_path / "calls").read_text().splitlines()
-        calls = [call for call in calls if "git-receive-pack" in call]
-        assert [True, False, False] == ["BatchMode=yes" in call for call in calls]
-        assert "Configured=yes" in calls[1]
-        assert "Environment=yes" in calls[2]
-
 
 class TestRefused:
     def test_a_rejection_is_not_forced(self, project: GitProject, remote: Path) -> None:
