@@ -355,6 +355,6 @@ class TestSilenceAndTheRest:
         options = {"idle_timeout": 5, "stage_timeout": 60, "max_duration": 600, "max_retries": 1}
         with no_leaks():
             t.record(loop.run(**options, wait_for_quota=True), dispose_at=when, until=when)
-        assert all(end <= when for agent in agents for _, end in agent.subscriptions)
+        assert all(end and end <= when for agent in agents for _, end in agent.subscriptions)
         assert 0 == t.pending
         loop.assert_released()

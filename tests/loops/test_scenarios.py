@@ -52,7 +52,7 @@ class Played(CodingLoop):
 
     def __init__(self, row: dict[str, Any], folder: Path) -> None:
         (folder / row["options"].get("specsPath", ".specs")).mkdir()
-        options = {snake(key): value for key, value in row["options"].items()}
+        options: dict[str, Any] = {snake(key): value for key, value in row["options"].items()}
         results = {
             str(options.get(f"{kind}_command")): row.get(f"{kind}_results", ())
             for kind in ("setup", "check")
@@ -93,7 +93,7 @@ class Played(CodingLoop):
         files = [f for f in self.workspace.wip.glob("*.md") if f.name.count(".") == 1]
         self.session_text = files[0].read_text(encoding="utf-8") if files else self.session_text
 
-    def _runs(self, row: dict[str, Any]) -> dict[str, list[Any]]:
+    def _runs(self, row: dict[str, Any]) -> dict[str, Any]:
         runs: dict[str, list[Any]] = {"planning": []}
         for agent in row["agents"]:
             said = from_iterable([self._said(emit) for emit in agent["emit"]])
