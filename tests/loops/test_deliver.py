@@ -9,14 +9,10 @@ import pytest
 from reactivex import Observable, just, throw
 
 from cuggino import events as ev
-from cuggino.agents.base import SpawnOptions
-from cuggino.edges import run
 from cuggino.errors import AgentFailed, ConfigError
-from cuggino.events import DeliverEnded, NoProgress, SessionEnded
-from cuggino.stages import fingerprint_stage
+from cuggino.events import NoProgress, SessionEnded
 from tests.loops.deliver_loop import (
     DeliverLoop,
-    Sessions,
     Statuses,
     Turn,
     Writes,
@@ -481,24 +477,3 @@ def test_files_that_are_no_progress(tmp_path: Path) -> None:
     project.run(progress_patience=1)
     excluded = (Path(".autonoe-note.md"), Path(".autonoe"), Path(".cuggino"))
     assert [{"cwd": tmp_path, "exclude": excluded, "plan": None}] * 2 == looked
-
-
-class Writing(Sessions):
-    """Writes notes in every session, and code in the first."""
-
-    def turn(self, options: SpawnOptions) -> Turn:
-        number = len(self.spawned)
-        (self.project / ".autonoe-note.md").write_text(f"note {number}")
-        if number == 0:
-            (self.project / "code.py").write_text("print()")
-        return super().turn(options)
-
-
-def test_notes_alone_in_a_real_project(tmp_path: Path) -> None:
-    """In real files, rewritten notes and statuses are no progress, and code is."""
-    project = DeliverLoop(tmp_path, [Turn()] * 4, PENDING, sessions=Writing)
-    project.replace(fingerprint=fingerprint_stage)
-    seen: list[Any] = []
-    run(project.stream(progress_patience=2), seen.append)
-    assert isinstance(seen[-1], DeliverEnded)
-    assert ("stalled", 3) == (seen[-1].reason, seen[-1].sessions)

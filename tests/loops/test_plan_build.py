@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reactivex import Observable, defer, just
 
 from cuggino import events as ev
 from cuggino.errors import ConfigError
@@ -58,35 +57,11 @@ def test_phases_in_order(tmp_path: Path) -> None:
         story.ended.open,
     )
     assert 0.04 == pytest.approx(story.ended.cost_usd)
+    assert [0.01, 0.01] == [event.cost_usd for event in story.of(ev.PlanBuildSessionEnded)]
     assert [(0, 0), (1, 0), (0, 1)] == [(e.open, e.done) for e in story.of(ev.JobsCounted)]
     assert "Plan.\n" == project.agent.of("plan")[0].prompt
     assert ["Build.\n"] == project.prompts
     project.assert_released()
-
-
-def test_plan_removes_an_old_done_file(tmp_path: Path) -> None:
-    """A done file of an earlier run is removed before planning and does not end the loop."""
-    seen: list[bool] = []
-
-    def head(_scheduler: object) -> Observable[str]:
-        seen.append(project.is_done)
-        return just("0")
-
-    given: Any = {"files": {DONE_FILE: "old"}, "head": defer(head)}
-    project = PlanBuildLoop(tmp_path, [Turn(has(True))], plan=[Turn()], **given)
-    assert "complete" == project.run(start="plan").ended.reason
-    assert [False, False] == seen
-
-
-def test_no_plan_prompt(tmp_path: Path) -> None:
-    """A missing plan prompt is reported, and the existing jobs are built."""
-    project = PlanBuildLoop(tmp_path, [Turn(has(True))], files={"PLAN.PROMPT.md": None})
-    story = project.run(start="plan")
-    assert ["Plan prompt not found: Prompt file not found: PLAN.PROMPT.md"] == [
-        warning.partition("\n")[0] for warning in story.warnings
-    ]
-    assert ("complete", 1) == (story.ended.reason, story.ended.iterations)
-    assert [1] == [event.iteration for event in story.of(ev.PlanBuildIterationEnded)]
 
 
 def test_plan_only_without_a_plan_prompt(tmp_path: Path) -> None:

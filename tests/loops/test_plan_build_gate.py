@@ -119,16 +119,6 @@ def test_the_login_is_gone(tmp_path: Path) -> None:
     project.assert_released()
 
 
-def test_an_invented_code(tmp_path: Path) -> None:
-    """No agent verifies a job whose requirement code is in no specification."""
-    project = PlanBuildLoop(tmp_path, [Turn(has(J99="done"))], [YES], spare=Turn())
-    story = project.run(max_sessions=1)
-    assert [("J99", False)] == story.verdicts
-    assert 1 == len(project.agent.of("judge"))
-    assert {"J99": "in-progress"} == project.statuses
-    assert "Requirement code REQ-99 not found" in note_of(project)
-
-
 @pytest.mark.parametrize("failing", ["make", "test"])
 def test_own_commands_fail(failing: str, tmp_path: Path) -> None:
     """A failing command is proof: no agent verifies the job."""
@@ -353,14 +343,6 @@ def test_the_time_of_a_run(tmp_path: Path) -> None:
     assert ("budget_exceeded", 60.0) == (story.ended.reason, story.ended.duration)
     assert [(0, 60)] == make.subscriptions
     project.assert_released()
-
-
-def test_costs_are_reported(tmp_path: Path) -> None:
-    """Costs are reported per session, and in the result with those of verifications."""
-    project = PlanBuildLoop(tmp_path, [Turn(has(True, J1="done"))], plan=[Turn(has(J1="open"))])
-    story = project.run(start="plan")
-    assert [0.01, 0.01] == [event.cost_usd for event in story.of(ev.PlanBuildSessionEnded)]
-    assert 0.04 == pytest.approx(story.ended.cost_usd)
 
 
 @pytest.mark.parametrize("slow", ["commits", "head", "commit"])
