@@ -122,9 +122,11 @@ def lost(story: Story[Any]) -> dict[str, str]:
 
 def test_the_first_that_passes_lands(tmp_path: Path) -> None:
     """The honest one lands; a liar has lost, a crasher too, and a slow one ends that instant."""
-    slow = honest("14m")
-    agents = {"lie": liar(), "crash": crasher(), "honest": honest("10m"), "slow": slow}
-    project = Attempts(tmp_path, agents)
+    lie = worker(Wait("1m"), SPENT, Write("other.txt", "x"))
+    good = worker(Wait("10m"), SPENT, Write("hello.txt", "hello hello\n"))
+    project = Attempts(
+        tmp_path, {"lie": lie, "crash": crasher(), "honest": good, "slow": honest("14m")}
+    )
     story = project.run().check()
     expected = {"attempt-1": "not-approved", "attempt-2": "failed", "attempt-4": "overtaken"}
     assert expected == lost(story), story
@@ -140,26 +142,34 @@ def test_the_first_that_passes_lands(tmp_path: Path) -> None:
     assert "hello hello\n" == project.cousin.read("hello.txt")
     assert "" == project.cousin.git("status", "--short", "--untracked-files=no")
     assert ["refs/cuggino/attempts/attempt-1/1"] == project.refs()
+    assert_recorded(project, story)
+    assert_cleaned(project)
 
 
-def test_events_name_their_attempt(tmp_path: Path) -> None:
+def assert_recorded(project: Attempts, story: Story[Any]) -> None:
     """The run has one journal, a row for each attempt, and the costs of all, once."""
-    agents = {name: worker(Wait("1m"), SPENT) for name in "ab"}
-    agents["c"] = worker(Wait("10m"), Write("hello.txt", "hello"), SPENT)
-    project = Attempts(tmp_path, agents)
-    story = project.run().check()
-    assert {"attempt-1", "attempt-2", "attempt-3"} == {
-        e.item for e in story.events if isinstance(e, ev.IterationStart)
-    }
+    names = [f"attempt-{n}" for n in range(1, 5)]
+    assert {*names} == {e.item for e in story.events if isinstance(e, ev.IterationStart)}
     runs = [run for run in Runs(project.cousin.folder).all() if isinstance(run, RecordedRun)]
     found = [run for run in runs if run.started.item is None]
-    assert [1.5] == [run.digest.totals.cost_usd for run in found]
+    assert [1.0] == [run.digest.totals.cost_usd for run in found]
     assert [None] == [run.digest.loop for run in found]
     state = RunState.of(found[0].journal.entries)
     rows = {one.name: (one.state, one.slot) for one in state.watched.items.values()}
-    expected = {"attempt-1": ("lost", 1), "attempt-2": ("lost", 2), "attempt-3": ("landed", 3)}
-    assert expected == rows
+    lost_ones = {names[n - 1]: ("lost", n) for n in (1, 2, 4)}
+    assert {**lost_ones, "attempt-3": ("landed", 3)} == rows
     assert ("run", "approved") == (state.kind, state.outcome)
+
+
+def assert_cleaned(project: Attempts) -> None:
+    """`cuggino slots clean` removes slots and refs of attempts that have lost."""
+    listed = project.cousin.play(project.cousin.runtime.slots()).events[0]
+    assert [("attempt", "attempt-1", True)] == [
+        (ref.kind, ref.item, ref.is_removable) for ref in listed.refs
+    ]
+    left = project.cousin.play(project.cousin.runtime.clean_slots()).events[0].left
+    assert ((), ()) == (left.refs, left.folders)
+    assert [] == project.refs()
 
 
 def test_the_best_by_a_judge(tmp_path: Path) -> None:
@@ -306,20 +316,6 @@ def test_a_killed_run_pays_for_no_attempt_again(tmp_path: Path) -> None:
         find_run(project.workspace.journal, attempts[0].path.stem, kind="run")
     assert isinstance(after.last, ev.LoopApproved)
     assert ["Say hello", "Begin"] == project.subjects()
-
-
-def test_cleaning_removes_what_has_lost(tmp_path: Path) -> None:
-    """`cuggino slots clean` removes slots and refs of attempts that have lost."""
-    project = Attempts(tmp_path, {"lie": liar(), "honest": honest("10m")})
-    project.run().check()
-    listed = project.cousin.play(project.cousin.runtime.slots()).events[0]
-    assert [("attempt", "attempt-1", True)] == [
-        (ref.kind, ref.item, ref.is_removable) for ref in listed.refs
-    ]
-    cleaned = project.cousin.play(project.cousin.runtime.clean_slots()).events[0]
-    assert () == cleaned.left.refs
-    assert () == cleaned.left.folders
-    assert [] == project.refs()
 
 
 def test_the_branch_has_moved_meanwhile(tmp_path: Path) -> None:
@@ -566,10 +562,10 @@ class TestInSlots:
 
     def test_a_message_reaches_all(self, tmp_path: Path) -> None:
         """`steer` of the item reaches each attempt at it, and no other item."""
-        lie = worker(Wait("5m"), Write("other.txt", "x"))
-        project = InSlots(tmp_path, {"a": honest("10m"), "b": lie})
+        agents = {name: worker(Wait("80s"), Write("other.txt", "x")) for name in "ab"}
+        project = InSlots(tmp_path, agents)
         project.sends("1m", ev.SteerAsked(text="Say it twice.", item="1.md"))
-        story = project.watch("30m")
+        story = project.watch("3m")
         assert ["1.md-attempt-1", "1.md-attempt-2"] == sorted(
             str(one.item) for one in story.of(ev.Steered)
         )

@@ -166,8 +166,11 @@ def project(place: Path, tasks: Mapping[str, Work], **fields: Any) -> HandsProje
 
 
 def test_tasks_land_one_by_one_and_the_branch_moves_once(tmp_path: Path) -> None:
-    """Each is a commit, as of a single hand; the user's tree is clean, and one journal has all."""
-    words = project(tmp_path, {name: writes(f"{name}.txt") for name in "abcd"})
+    """Each is a commit, as of a single hand; one journal has all, and all is pushed once."""
+    words = project(tmp_path, {name: writes(f"{name}.txt") for name in "abcd"}, push="origin/main")
+    remote = tmp_path / "remote.git"
+    words.git.git("init", "--quiet", "--bare", str(remote))
+    words.git.git("remote", "add", "origin", str(remote))
     words.run()
     assert isinstance(words.events[-1], ev.LoopApproved)
     assert words.events[-1].checked
@@ -189,6 +192,10 @@ def test_tasks_land_one_by_one_and_the_branch_moves_once(tmp_path: Path) -> None
     assert [] == list(workspace.wip.iterdir())
     hashes = words.git.git("log", "--format=%h", "--abbrev=7", "main").split()
     assert {event.commit_hash for event in words.of(ev.CommitPerformed)} == set(hashes[:-1])
+    (pushed,) = words.of(ev.PushPerformed)
+    head = words.git.git("rev-parse", "main").strip()
+    assert head.startswith(pushed.commit_hash)
+    assert head == words.git.git("rev-parse", "main", cwd=remote).strip()
 
 
 def test_only_several_hands_explain_themselves_to_the_planner(tmp_path: Path) -> None:
@@ -341,41 +348,27 @@ def test_a_task_that_waits_to_land_is_skipped(tmp_path: Path) -> None:
 )
 def test_a_resumed_run_pays_for_no_task_twice(tmp_path: Path, tag: str) -> None:
     """It is interrupted at its first event of a kind; only who was at work then begins again."""
-    words = project(tmp_path, {name: writes(f"{name}.txt") for name in "abcd"})
+    words = project(tmp_path, {name: writes(f"{name}.txt") for name in "abc"}, hands=2)
     interrupt: Subject[object] = Subject()
     done: set[str] = set()
 
     def look(event: ev.Event) -> None:
         if isinstance(event, ev.WatchCandidate) and event.filename.startswith("task-1."):
-            done.add("abcd"[int(event.filename[-1]) - 1])
+            done.add("abc"[int(event.filename[-1]) - 1])
         if event.tag == tag:
             interrupt.on_next("stop")
 
     with pytest.raises(Interrupted):
         cuggino.run(words.runtime.run(focus="Words", interrupt=interrupt), look)
     assert ["Begin"] == words.subjects()
-    at_work = [title for title in words.agent.sessions if title in "abcd" and title not in done]
+    at_work = [title for title in words.agent.sessions if title in "abc" and title not in done]
     words.run(resume=True)
     assert isinstance(words.events[-1], ev.LoopApproved)
     assert done
-    for title in "abcd":
+    for title in "abc":
         assert 0 <= words.agent.sessions.count(title) - 1 <= at_work.count(title)
-    assert 5 == len(words.subjects())
+    assert 4 == len(words.subjects())
     assert "" == words.git.git("status", "--short")
-
-
-def test_a_run_is_pushed_once(tmp_path: Path) -> None:
-    """The remote gets the branch when it has moved, with the commits of all tasks."""
-    words = project(tmp_path, {name: writes(f"{name}.txt") for name in "ab"}, push="origin/main")
-    remote = tmp_path / "remote.git"
-    words.git.git("init", "--quiet", "--bare", str(remote))
-    words.git.git("remote", "add", "origin", str(remote))
-    words.run()
-    (pushed,) = words.of(ev.PushPerformed)
-    head = words.git.git("rev-parse", "main").strip()
-    assert head.startswith(pushed.commit_hash)
-    assert head == words.git.git("rev-parse", "main", cwd=remote).strip()
-    assert "LoopApproved" == words.events[-1].tag
 
 
 class TestTheUsersBranch:
