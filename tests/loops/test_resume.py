@@ -53,8 +53,6 @@ class TestAfterAnError:
         ("name", "role", "number", "error"),
         [
             ("coding", "implementing", 2, limited()),
-            ("coding", "implementing", 2, LOGIN),
-            ("deliver", "initializer", 1, LOGIN),
             ("deliver", "coding", 2, limited()),
             ("deliver", "verify", 2, LOGIN),
             ("plan_build", "plan", 1, limited()),
@@ -88,8 +86,7 @@ class TestAfterAnError:
         assert [] == first.repository.freed
         assert [again.journal.first.at] == again.repository.freed
 
-    @pytest.mark.parametrize("sessions", [1, 4])
-    @pytest.mark.parametrize("name", LOOPS)
+    @pytest.mark.parametrize(("name", "sessions"), [*zip(LOOPS, (4, 1, 4), strict=True)])
     def test_a_larger_budget(self, name: str, sessions: int, whole: Whole, tmp_path: Path) -> None:
         """A run whose budget is spent resumes with a larger one, but not with the same."""
         run = whole(name)
