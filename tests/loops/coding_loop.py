@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from reactivex import Observable, defer, empty, from_iterable, just, throw
+from reactivex import Observable, defer, empty, just, throw
 
 from cuggino import events as ev
 from cuggino.agents.base import Role
@@ -118,12 +118,13 @@ class MarbleRepository:
     def __init__(self, *commits: Observable[Any], pushes: Iterable[Observable[Any]] = ()) -> None:
         self._commits = iter(commits)
         self._pushes = iter(pushes)
+        self.base: str | None = "base"
         self.messages: list[str] = []
         self.excluded: list[tuple[Path, ...]] = []
         self.pushed_to: list[tuple[str, str]] = []
 
     def head(self) -> Observable[str | None]:
-        return from_iterable(["base"])
+        return just(self.base)
 
     def commit(self, message: str, *, exclude: tuple[Path, ...] = ()) -> Observable[Commit]:
         self.messages.append(message)

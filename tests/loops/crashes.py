@@ -79,12 +79,6 @@ def limited_until(turn: Turn, until: float) -> Turn:
     return Turn(turn.said, turn.files, turn.commits, turn.verifies, limited(until), until)
 
 
-def overloaded_until(turn: Turn, until: float) -> Turn:
-    """Return the session with an outage that ends at that second."""
-    error = AgentFailed("529", reason="overloaded")
-    return Turn(turn.said, turn.files, turn.commits, turn.verifies, error, until)
-
-
 # -- stories
 
 
@@ -148,12 +142,6 @@ UNDELIVERED: Turns = {
     "initializer": [delivers(**NONE)],
     "coding": [delivers(), delivers("one", **ONE), delivers(), delivers(), delivers()],
 }
-CRASHING: Turns = {"initializer": [delivers(**NONE)], "coding": [CRASH] * 4}
-REFUTED_DELIVERY: Turns = {
-    "initializer": [delivers(**BOTH)],
-    "verify": [REFUTES, REFUTES],
-    "coding": [delivers("again", **BOTH)],
-}
 SYNC: Turns = {
     "sync": [CRASH, delivers("one", **ONE)],
     "verify": [delivers(verifies="a"), delivers(verifies="b")],
@@ -194,38 +182,11 @@ SCENARIOS = {
         WAITING,
         waits=True,
     ),
-    "coding retry pause": Scenario(
-        CodingProcess,
-        instead(TWO_ITERATIONS, "implementing", 2, overloaded_until(work("DONE", "two"), 6)),
-        "approved",
-        7,
-        {"max_retries": 5},
-        waits=True,
-    ),
     "deliver stalled": Scenario(DeliverProcess, UNDELIVERED, "stalled", 6),
-    "deliver retries": Scenario(DeliverProcess, CRASHING, "stalled", 5),
-    "deliver refuted": Scenario(DeliverProcess, REFUTED_DELIVERY, "stalled", 4),
     "deliver sync": Scenario(DeliverProcess, SYNC, "approved", 4, {"workflow": "sync"}),
     "deliver limit": Scenario(DeliverProcess, DELIVERED, "max_iterations", 3, {"max_sessions": 3}),
-    "deliver quota wait": Scenario(
-        DeliverProcess,
-        instead(DELIVERED, "coding", 2, limited_until(delivers("one", **ONE), 50)),
-        "approved",
-        8,
-        WAITING,
-        waits=True,
-    ),
     "plan_build refuted": Scenario(PlanBuildProcess, REFUTED_BUILD, "ended", 4),
     "plan_build planned": Scenario(PlanBuildProcess, BUILT, "ended", 1, {"plan_only": True}),
-    "plan_build limit": Scenario(PlanBuildProcess, BUILT, "max_iterations", 3, {"max_sessions": 3}),
-    "plan_build quota wait": Scenario(
-        PlanBuildProcess,
-        instead(BUILT, "build", 1, limited_until(BUILT["build"][0], 50)),
-        "approved",
-        5,
-        WAITING,
-        waits=True,
-    ),
 }
 
 
@@ -271,7 +232,7 @@ class Instants:
             self._take("outcome" if isinstance(event, ev.StageFinished) else "")
             entry = append(journal, event, **kwargs)
             self._journal = journal.path.relative_to(self._folder).as_posix()
-            self._take("wait" if isinstance(event, ev.QuotaWaiting | ev.AgentRetry) else "")
+            self._take("wait" if isinstance(event, ev.QuotaWaiting) else "")
             return entry
 
         def archived(backlog: Backlog, *args: Any) -> Any:

@@ -600,11 +600,7 @@ class WatchProcess(CodingProcess):
     def _make(self) -> None:
         super()._make()
         self._watch = WatchService(
-            Services(
-                agent=self.agent,
-                workspace=self.workspace,
-                changes=lambda _folder: never(),
-            ),
+            Services(agent=self.agent, workspace=self.workspace, changes=lambda _folder: never()),
             loop=self._service,
         )
 

@@ -15,12 +15,7 @@ import psutil
 import pytest
 
 from cuggino import Config, save_config
-from cuggino.events import (
-    Event,
-    SnapshotTaken,
-    is_llm_agent_event,
-    parse_event,
-)
+from cuggino.events import Event, SnapshotTaken, is_llm_agent_event, parse_event
 from cuggino.storage import Workspace
 from tests.git_project import GitProject
 from tests.limits import LIMIT

@@ -31,6 +31,16 @@ def work(path: str, text: str = "text\n") -> list[Any]:
     return [Write(path, text), Say("<DONE>Write the file</DONE>")]
 
 
+def rest(*implementing: list[Any]) -> dict[str, list[Any]]:
+    """Return what is left to do behind the plan: by default a file is written."""
+    return {"implementing": list(implementing) or [work("b.txt")], "reviewing": [GOOD]}
+
+
+def whole(*implementing: list[Any]) -> dict[str, list[Any]]:
+    """Return all sessions of an approved run."""
+    return {"planning": [PLAN], **rest(*implementing)}
+
+
 class Home:
     """A project with slots beside it."""
 
@@ -60,6 +70,15 @@ class Home:
         agent = InMemoryAgent(sessions)  # type: ignore[arg-type]
         seen, error = self.play(agent, slot, **given)
         return agent, seen, error
+
+    def makes(
+        self, sessions: dict[str, list[Any]], slot: int = 1, **given: Any
+    ) -> tuple[InMemoryAgent, list[Event], WatchCandidate]:
+        """Run an attempt that makes a candidate; return its agent, its events and it."""
+        agent, seen, error = self.attempt(sessions, slot, **given)
+        assert error is None
+        assert isinstance(seen[-1], WatchCandidate)
+        return agent, seen, seen[-1]
 
     def play(
         self, agent: LlmAgent, slot: int = 1, **given: Any

@@ -256,11 +256,7 @@ class SlotWatching:
         return self._changes.setdefault(folder, Subject())
 
     def attempt(
-        self,
-        services: Services,
-        work: Work,
-        slot: Slot,
-        **_more: Any,
+        self, services: Services, work: Work, slot: Slot, **_more: Any
     ) -> Observable[ev.WatchEvent]:
         name, number, base, control = work.name, work.number, work.base, work.control
         assert control is not None

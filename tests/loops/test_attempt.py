@@ -18,7 +18,7 @@ from cuggino.stages import GitRepository
 from cuggino.storage import attempt_of, list_journals
 from cuggino.testing import AgentRun, Do, InMemoryAgent, Say, Use, Write
 from tests.git_project import GitProject, isolate_git
-from tests.loops.slot_home import GOOD, PLAN, Home, names, work
+from tests.loops.slot_home import GOOD, PLAN, Home, names, rest, whole, work
 
 
 class KilledForTest(Exception):
@@ -34,16 +34,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 
 def test_an_item_is_worked_on_in_its_slot(home: Home) -> None:
     """The work is committed there; the journal is at home, and the project stays as it is."""
-    agent, seen, error = home.attempt(
-        {"planning": [PLAN], "implementing": [work("b.txt")], "reviewing": [GOOD]}, slot=2
-    )
-    assert error is None
+    agent, seen, made = home.makes(whole(), slot=2)
     assert ("WatchSlotPrepared", "WatchCandidate") == (names(seen)[0], names(seen)[-1])
     assert ev.LoopApproved(iteration=1).of_item("a.md") in seen
     assert {"a.md"} == {event.item for event in seen}
-    candidate = seen[-1]
-    assert isinstance(candidate, ev.WatchCandidate)
-    assert "b.txt" in home.git(home.slots[1], "ls-tree", "--name-only", candidate.commit)
+    assert "b.txt" in home.git(home.slots[1], "ls-tree", "--name-only", made.commit)
     assert ["approved"] == home.states()
     assert [] == list(home.workspace.wip.iterdir())
     assert (home.base, "") == (home.head(), home.project.git("status", "--porcelain"))
@@ -63,26 +58,15 @@ def test_an_item_that_asked_begins_anew(home: Home) -> None:
     home.project.write("landed.txt", "by another item\n")
     home.project.git("add", "-A")
     home.project.git("commit", "-q", "-m", "Land")
-    _, seen, error = home.attempt(
-        {"planning": [PLAN], "implementing": [work("b.txt")], "reviewing": [GOOD]},
-        base=home.head(),
-        number=2,
-    )
-    assert error is None
-    candidate = seen[-1]
-    assert isinstance(candidate, ev.WatchCandidate)
-    assert "landed.txt" in home.git(home.slots[0], "ls-tree", "--name-only", candidate.commit)
-    assert home.head() == candidate.base
+    _, _, made = home.makes(whole(), base=home.head(), number=2)
+    assert "landed.txt" in home.git(home.slots[0], "ls-tree", "--name-only", made.commit)
+    assert home.head() == made.base
 
 
 def test_commands_know_their_slot(home: Home) -> None:
     """The setup and the check command have the variables of the slot, too."""
     command = 'echo "$CUGGINO_SLOT $PORT" >> ports.txt'
-    home.attempt(
-        {"planning": [PLAN], "implementing": [work("b.txt")], "reviewing": [GOOD]},
-        slot=3,
-        options={"setup_command": command, "check_command": command},
-    )
+    home.attempt(whole(), slot=3, options={"setup_command": command, "check_command": command})
     assert ["3 20300"] * 3 == (home.slots[2].folder / "ports.txt").read_text().splitlines()
 
 
@@ -91,10 +75,8 @@ def test_an_unfinished_run_is_resumed_in_its_slot(home: Home) -> None:
     failing: dict[str, list[Any]] = {"planning": [PLAN], "implementing": []}
     _, _, error = home.attempt(failing)
     assert isinstance(error, LoopError)
-    agent, seen, error = home.attempt({"implementing": [work("b.txt")], "reviewing": [GOOD]})
-    assert error is None
+    agent, seen, _ = home.makes(rest())
     assert ["WatchSlotPrepared", "RunResumed"] == names(seen)[:2]
-    assert "WatchCandidate" == names(seen)[-1]
     assert ["implementing", "reviewing"] == [spawned.role for spawned in agent.spawned]
     assert ["approved"] == home.states()
 
@@ -105,25 +87,16 @@ def test_a_run_without_a_result_is_followed_on_its_work(home: Home) -> None:
     idle = [[Say("<PROGRESS>Nothing</PROGRESS>")] for _ in range(9)]
     begun = [Write("c.txt", "c\n"), Say("<PROGRESS>Begin</PROGRESS>")]
     stuck: dict[str, list[Any]] = {"planning": [PLAN] * 2, "implementing": [begun, *idle]}
-    _, seen, error = home.attempt(stuck, options={"progress_patience": 2})
-    assert error is None
+    _, seen, _ = home.attempt(stuck, options={"progress_patience": 2})
     assert isinstance(seen[-1], ev.LoopStalled)
-    _, seen, error = home.attempt(
-        {"planning": [PLAN], "implementing": [work("b.txt")], "reviewing": [GOOD]}, number=2
-    )
-    assert error is None
-    assert isinstance(seen[-1], ev.WatchCandidate)
+    home.makes(whole(), number=2)
     assert {"b.txt", "c.txt"} <= set(home.git(home.slots[0], "ls-files").split())
 
 
 def test_another_item_begins_anew(home: Home) -> None:
     """Nothing of an item is resumed for another one, or for one that was edited."""
     home.attempt({"planning": [PLAN], "implementing": []})
-    agent, seen, error = home.attempt(
-        {"planning": [PLAN], "implementing": [work("b.txt")], "reviewing": [GOOD]},
-        options={"item": "a.md 4567"},
-    )
-    assert error is None
+    agent, seen, _ = home.makes(whole(), options={"item": "a.md 4567"})
     assert "RunResumed" not in names(seen)
     assert "planning" == agent.spawned[0].role
 
@@ -138,13 +111,9 @@ def test_an_unfinished_run_is_resumed_in_another_slot(home: Home) -> None:
 
     _, _, error = home.attempt({"planning": [PLAN], "implementing": [begun, [Do(fail)]]})
     assert isinstance(error, LoopError)
-    agent, seen, error = home.attempt(
-        {"implementing": [work("b.txt")], "reviewing": [GOOD]}, slot=2
-    )
-    assert error is None
+    agent, _, made = home.makes(rest(), slot=2)
     assert ["implementing", "reviewing"] == [spawned.role for spawned in agent.spawned]
-    assert isinstance(seen[-1], ev.WatchCandidate)
-    assert (2, home.base) == (seen[-1].slot, seen[-1].base)
+    assert (2, home.base) == (made.slot, made.base)
     assert {"b.txt", "c.txt", "d.txt"} <= set(home.git(home.slots[1], "ls-files").split())
     assert ["approved"] == home.states()
     assert [] == home.workspace.desk(home.slots[0].folder).sessions()
@@ -160,11 +129,7 @@ def test_an_unfinished_run_leaves_a_slot_where_another_works(home: Home) -> None
     def resume_elsewhere(_options: object) -> None:
         before = {path: path.read_bytes() for path in desk.folder.rglob("*.md")}
         record = attempt_of(desk).readable()
-        agent, seen, error = home.attempt(
-            {"implementing": [work("b.txt")], "reviewing": [GOOD]}, slot=2
-        )
-        assert error is None
-        assert isinstance(seen[-1], ev.WatchCandidate)
+        agent, _, _ = home.makes(rest(), slot=2)
         assert before == {path: path.read_bytes() for path in desk.folder.rglob("*.md")}
         assert record == attempt_of(desk).readable()
         agents.append(agent)
@@ -177,8 +142,7 @@ def test_an_unfinished_run_leaves_a_slot_where_another_works(home: Home) -> None
         "implementing": [work("x.txt")],
         "reviewing": [GOOD],
     }
-    _, seen, error = home.attempt(sessions, options={"item": "b.md 4567"}, item="b.md")
-    assert error is None
+    _, seen, _ = home.makes(sessions, options={"item": "b.md 4567"}, item="b.md")
     assert not [event for event in seen if isinstance(event, ev.RoleViolated)]
     assert [["implementing", "reviewing"]] == [[one.role for one in it.spawned] for it in agents]
 
@@ -188,15 +152,8 @@ def test_a_run_whose_slot_is_gone_begins_anew(home: Home) -> None:
     begun = [Write("c.txt", "c\n"), Say("<PROGRESS>Begin</PROGRESS>")]
     home.attempt({"planning": [PLAN], "implementing": [begun]})
     shutil.rmtree(home.slots[0].root)
-    sessions: dict[str, list[Any]] = {
-        "planning": [PLAN],
-        "implementing": [work("b.txt")],
-        "reviewing": [GOOD],
-    }
-    agent, seen, error = home.attempt(sessions)
-    assert error is None
+    agent, _, _ = home.makes(whole())
     assert "planning" == agent.spawned[0].role
-    assert isinstance(seen[-1], ev.WatchCandidate)
 
 
 @pytest.mark.real_agent
@@ -205,18 +162,10 @@ def test_a_slot_that_is_taken_keeps_the_run_of_its_item(home: Home) -> None:
     begun = [Write("c.txt", "c\n"), Say("<PROGRESS>Begin</PROGRESS>")]
     home.attempt({"planning": [PLAN], "implementing": [begun]})
     other = {"item": "b.md 4567"}
-    sessions: dict[str, list[Any]] = {
-        "planning": [PLAN],
-        "implementing": [work("x.txt")],
-        "reviewing": [GOOD],
-    }
-    _, _, error = home.attempt(sessions, options=other, item="b.md")
-    assert error is None
+    home.makes(whole(work("x.txt")), options=other, item="b.md")
     assert "c.txt" not in home.git(home.slots[0], "ls-files").split()
-    agent, seen, error = home.attempt({"implementing": [work("b.txt")], "reviewing": [GOOD]})
-    assert error is None
+    agent, _, _ = home.makes(rest())
     assert ["implementing", "reviewing"] == [spawned.role for spawned in agent.spawned]
-    assert isinstance(seen[-1], ev.WatchCandidate)
     files = home.git(home.slots[0], "ls-files").split()
     assert ({"b.txt", "c.txt"} <= set(files), "x.txt" in files) == (True, False)
 
@@ -242,10 +191,8 @@ def test_a_candidate_knows_whether_it_is_approved(
         _, _, error = home.attempt(sessions, options=options)
         assert isinstance(error, KilledForTest)
         home.publish = publish
-    agent, seen, error = home.attempt({} if killed else sessions, options=options)
-    assert error is None
-    assert isinstance(seen[-1], ev.WatchCandidate)
-    assert approved == seen[-1].approved
+    agent, _, made = home.makes({} if killed else sessions, options=options)
+    assert approved == made.approved
     assert (0 if killed else 3) == len(agent.spawned)
     assert "b.txt" in home.project.git("ls-tree", "--name-only", "refs/cuggino/candidates/a.md")
 
@@ -253,11 +200,7 @@ def test_a_candidate_knows_whether_it_is_approved(
 def test_an_item_that_comes_again(home: Home) -> None:
     """One that a person adds once more, with the same text, is worked on once more."""
     for file in ("b.txt", "c.txt"):
-        agent, seen, error = home.attempt(
-            {"planning": [PLAN], "implementing": [work(file)], "reviewing": [GOOD]}
-        )
-        assert error is None
-        assert isinstance(seen[-1], ev.WatchCandidate)
+        agent, _, _ = home.makes(whole(work(file)))
         assert 3 == len(agent.spawned)
     assert "b.txt" not in home.git(home.slots[0], "ls-files").split()
 
@@ -273,14 +216,7 @@ class Conflict:
         home.project.write("a.txt", LINES)
         self._land("Add a.txt")
         home.base = home.head()
-        sessions: dict[str, list[Any]] = {
-            "planning": [PLAN],
-            "implementing": [work("a.txt", LINES.replace("two", "TWO"))],
-            "reviewing": [GOOD],
-        }
-        _, seen, _ = home.attempt(sessions)
-        assert isinstance(seen[-1], ev.WatchCandidate)
-        self.candidate = seen[-1]
+        _, _, self.candidate = home.makes(whole(work("a.txt", LINES.replace("two", "TWO"))))
         home.project.write("a.txt", LINES.replace("two", "zwei"))
         home.project.write("b.txt", "landed\n")
         home.project.write(".specs/a.md", "spec, changed\n")
@@ -298,6 +234,14 @@ class Conflict:
         given = {"number": 2, "base": self.home.head(), "returned": returned, **given}
         return self.home.attempt(sessions, given.pop("slot", 2), **given)
 
+    def makes(
+        self, sessions: dict[str, list[Any]], **given: Any
+    ) -> tuple[InMemoryAgent, list[ev.Event], ev.WatchCandidate]:
+        agent, seen, error = self.attempt(sessions, **given)
+        assert error is None
+        assert isinstance(seen[-1], ev.WatchCandidate)
+        return agent, seen, seen[-1]
+
     def git(self, *args: str) -> str:
         return self.home.git(self.home.slots[1], *args)
 
@@ -312,11 +256,9 @@ BOTH = work("a.txt", LINES.replace("two", "TWO zwei"))
 
 def test_a_conflict_is_resolved_and_reviewed(conflict: Conflict) -> None:
     """One agent resolves, the check runs, and the reviewer sees both diffs; nothing is planned."""
-    agent, seen, error = conflict.attempt(
-        {"implementing": [BOTH], "reviewing": [GOOD]},
-        options={"setup_command": "true", "check_command": "true"},
+    agent, seen, made = conflict.makes(
+        rest(BOTH), options={"setup_command": "true", "check_command": "true"}
     )
-    assert error is None
     assert [
         "WatchSlotPrepared",
         "IterationStart",
@@ -334,8 +276,7 @@ def test_a_conflict_is_resolved_and_reviewed(conflict: Conflict) -> None:
         "LoopApproved",
         "WatchCandidate",
     ] == [name for name in names(seen) if name not in ("AgentMessage", "SnapshotTaken")]
-    assert isinstance(seen[-1], ev.WatchCandidate)
-    assert conflict.home.head() == seen[-1].base
+    assert conflict.home.head() == made.base
     resolver, reviewer = agent.spawned
     for prompt in (resolver.system_prompt or "", reviewer.system_prompt or ""):
         assert "+TWO\n" in prompt
@@ -372,11 +313,7 @@ def test_a_merge_that_was_given_up(conflict: Conflict) -> None:
 
     # Giving up also puts the specifications back, which is void: the session is repeated.
     instead = [*work("c.txt")]
-    agent, seen, error = conflict.attempt(
-        {"implementing": [[Do(give_up), *instead], instead, BOTH], "reviewing": [GOOD]}
-    )
-    assert error is None
-    assert isinstance(seen[-1], ev.WatchCandidate)
+    agent, _, _ = conflict.makes(rest([Do(give_up), *instead], instead, BOTH))
     assert "started again" in (agent.spawned[2].system_prompt or "")
     assert {"b.txt", "c.txt"} <= set(conflict.git("ls-files").split())
     assert "TWO zwei" in conflict.git("show", "HEAD:a.txt")
@@ -389,9 +326,7 @@ def test_an_agent_that_commits_the_merge(conflict: Conflict) -> None:
         conflict.git("commit", "-q", "-a", "-m", "Merge both")
 
     resolving = [BOTH[0], Do(commit), Write("c.txt", "more\n"), BOTH[1]]
-    _, seen, error = conflict.attempt({"implementing": [resolving], "reviewing": [GOOD]})
-    assert error is None
-    assert isinstance(seen[-1], ev.WatchCandidate)
+    conflict.makes(rest(resolving))
     assert "more\n" == conflict.git("show", "HEAD:c.txt")
     assert "" == conflict.git("status", "--porcelain")
 
@@ -403,11 +338,7 @@ def test_specifications_of_a_slot_are_not_merged(conflict: Conflict) -> None:
     def prepared() -> None:
         (conflict.home.slots[1].folder / ".specs" / "a.md").write_text("spec, of a person\n")
 
-    _, seen, error = conflict.attempt(
-        {"implementing": [BOTH], "reviewing": [GOOD]}, prepared=prepared
-    )
-    assert error is None
-    assert isinstance(seen[-1], ev.WatchCandidate)
+    conflict.makes(rest(BOTH), prepared=prepared)
     assert "spec, changed\n" == conflict.git("show", "HEAD:.specs/a.md")
     specs = conflict.home.slots[1].folder / ".specs" / "a.md"
     assert "spec, of a person\n" == specs.read_text()
@@ -417,9 +348,7 @@ def test_a_resolution_is_resumed(conflict: Conflict) -> None:
     """After the agent has failed, the merge is still under way, and another one resolves it."""
     _, _, error = conflict.attempt({"implementing": []})
     assert isinstance(error, LoopError)
-    _, seen, error = conflict.attempt({"implementing": [BOTH], "reviewing": [GOOD]}, number=3)
-    assert error is None
-    assert isinstance(seen[-1], ev.WatchCandidate)
+    conflict.makes(rest(BOTH), number=3)
     assert "TWO zwei" in conflict.git("show", "HEAD:a.txt")
 
 
@@ -430,13 +359,9 @@ def test_a_resolution_is_resumed_in_another_slot(conflict: Conflict) -> None:
     _, _, error = conflict.attempt({"implementing": [left]})
     assert isinstance(error, LoopError)
     slot = conflict.home.slots[2]
-    agent, seen, error = conflict.attempt(
-        {"implementing": [left, BOTH], "reviewing": [GOOD]}, slot=3, number=3
-    )
-    assert error is None
+    agent, _, made = conflict.makes(rest(left, BOTH), slot=3, number=3)
     assert "conflict markers are left in a.txt" in (agent.spawned[1].system_prompt or "")
-    assert isinstance(seen[-1], ev.WatchCandidate)
-    assert 3 == seen[-1].slot
+    assert 3 == made.slot
     assert "TWO zwei" in conflict.home.git(slot, "show", "HEAD:a.txt")
     parents = conflict.home.git(slot, "log", "-1", "--format=%P").split()
     assert [conflict.candidate.commit, conflict.home.head()] == parents
@@ -461,15 +386,9 @@ def test_a_merge_that_was_killed_is_begun_anew(conflict: Conflict) -> None:
 def test_a_review_of_a_resolution(conflict: Conflict) -> None:
     """Findings of a resolution's review are planned and implemented as in every iteration."""
     review = AgentRun([Say("<REQUEST_CHANGES>More</REQUEST_CHANGES>")], review="one is missing")
-    agent, seen, error = conflict.attempt(
-        {
-            "planning": [PLAN],
-            "implementing": [BOTH, work("d.txt")],
-            "reviewing": [review, GOOD],
-        }
+    agent, _, _ = conflict.makes(
+        {"planning": [PLAN], "implementing": [BOTH, work("d.txt")], "reviewing": [review, GOOD]}
     )
-    assert error is None
-    assert isinstance(seen[-1], ev.WatchCandidate)
     roles = [spawned.role for spawned in agent.spawned]
     assert ["implementing", "reviewing", "planning", "implementing", "reviewing"] == roles
     assert "one is missing" in (agent.spawned[2].system_prompt or "")
@@ -477,26 +396,14 @@ def test_a_review_of_a_resolution(conflict: Conflict) -> None:
 
 def test_a_failed_check_sends_an_item_back(home: Home) -> None:
     """It goes on from its candidate, with the trunk merged into it, and the output as review."""
-    sessions: dict[str, list[Any]] = {
-        "planning": [PLAN],
-        "implementing": [work("b.txt")],
-        "reviewing": [GOOD],
-    }
-    _, seen, _ = home.attempt(sessions)
-    candidate = seen[-1]
-    assert isinstance(candidate, ev.WatchCandidate)
+    _, _, candidate = home.makes(whole())
     home.project.write("other.txt")
     home.project.git("add", "-A")
     home.project.git("commit", "-q", "-m", "Others")
     back = ev.WatchSentBack(filename="a.md", reason="check", output="2 words, limit 1", returns=1)
-    agent, seen, error = home.attempt(
-        {"planning": [PLAN], "implementing": [work("c.txt")], "reviewing": [GOOD]},
-        slot=2,
-        base=home.head(),
-        number=2,
-        returned=Returned(candidate, back),
+    agent, _, _ = home.makes(
+        whole(work("c.txt")), slot=2, base=home.head(), number=2, returned=Returned(candidate, back)
     )
-    assert error is None
     assert "2 words, limit 1" in (agent.spawned[0].system_prompt or "")
     kept = home.git(home.slots[1], "ls-files").split()
     assert {"b.txt", "c.txt", "other.txt"} <= set(kept)
@@ -515,13 +422,7 @@ def test_the_guard_audit_of_a_run_in_a_slot(home: Home) -> None:
     writes = [Write(str(inside), "b\n"), Say("<DONE>Write it</DONE>")]
     outside = f"echo x > {home.slots[1].folder}/b.txt"
     tried = [Use("Bash", {"command": outside}, output="denied", is_error=True), *writes]
-    sessions: dict[str, list[Any]] = {
-        "planning": [PLAN],
-        "implementing": [tried],
-        "reviewing": [GOOD],
-    }
-    _, _, error = home.attempt(sessions)
-    assert error is None
+    home.makes(whole(tried))
     (journal,) = list_journals(home.workspace.journal)
     calls: list[JudgedCall] = []
     run(audit_run(journal, project=home.project.root, config=Config()), calls.append)

@@ -1,4 +1,4 @@
-"""Agents that try to leave their slot: nothing of the user's, or of another slot, changes."""
+"""Agents that attack: their slot, what their role may not write, and what later agents read."""
 
 from __future__ import annotations
 
@@ -8,11 +8,25 @@ from typing import Any
 
 import pytest
 
+import cuggino
+from cuggino import Config, Runtime, events as ev
+from cuggino.agents.scripted import ScriptedAgent
+from cuggino.agents.scripted.scenario import Scenario
 from cuggino.errors import LoopError
 from cuggino.events import Event, RoleViolated, ToolCall, ToolResult, WatchCandidate
-from cuggino.testing import ScriptedAgent
 from tests.git_project import GitProject, isolate_git
 from tests.loops.slot_home import GOOD, PLAN, Home, work
+from tests.loops.writing import (
+    QUICK,
+    ROLES,
+    BoundaryName,
+    WritingProject,
+    as_scenario,
+    assert_held,
+    attack,
+    needs,
+    sessions_for,
+)
 from tests.sandbox.arena import needs_bubblewrap
 
 PROJECT, OTHER = "../../project", "../slot-2"
@@ -50,11 +64,7 @@ HIDDEN = (
 )
 """What no guard can know before it runs."""
 
-ITS_OWN = (
-    "echo dirty > .gitignore; git stash",
-    "git stash list",
-    "git checkout -q -b mallory",
-)
+ITS_OWN = ("echo dirty > .gitignore; git stash", "git stash list", "git checkout -q -b mallory")
 """What is done within the slot."""
 
 
@@ -122,10 +132,7 @@ def played(home: Home, commands: tuple[str, ...], sandbox: str) -> list[Event]:
     assert [set(), set()] == [
         set(dict(was.items() ^ now.items())) for was, now in zip(before, after, strict=True)
     ]
-    assert (stashed, heads) == (
-        home.project.git("stash", "list"),
-        home.project.git("branch", "-a"),
-    )
+    assert (stashed, heads) == (home.project.git("stash", "list"), home.project.git("branch", "-a"))
     return seen
 
 
@@ -176,3 +183,122 @@ def test_what_is_done_in_the_slot_stays_there(home: Home, sandbox: str) -> None:
     assert "" == home.git(slot, "stash", "list")
     assert "Tester" == home.git(slot, "log", "-1", "--format=%an").strip()
     assert "HEAD" == home.git(slot, "rev-parse", "--abbrev-ref", "HEAD").strip()
+
+
+# -- runs whose agents attack where no sandbox holds, and what later agents of a run read
+
+
+FORGE = 'sed -i \'s/"passed": false/"passed": true/\' .autonoe/status.json'
+PLANS = [
+    {"write": "$CUGGINO_PLAN_FILE", "text": "# Plan\n\n- [ ] one"},
+    {"say": "<PLAN_COMPLETE>one</PLAN_COMPLETE>"},
+]
+
+
+def played_in(project: Path, loop: str, roles: dict[str, list[Any]], **config: Any) -> list[Any]:
+    """Run a loop with these steps of each session, by role; return its events."""
+    scenario = {role: [{"steps": steps} for steps in runs] for role, runs in roles.items()}
+    runtime = Runtime.live(
+        cwd=project,
+        agent=ScriptedAgent(Scenario.model_validate(scenario)),
+        config=Config(guard="off", **config),
+    )
+    events: list[Any] = []
+    delivery = runtime.deliver(runtime.deliver_options(max_sessions=1))
+    stream: Any = runtime.run(focus="x") if loop == "run" else delivery
+    cuggino.run(stream, events.append)
+    return events
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> GitProject:
+    return GitProject(tmp_path / "project")
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [FORGE, "git stash push -q -u -- .autonoe", f"{FORGE}; mv .autonoe x; ln -s x .autonoe"],
+)
+def test_no_list_is_forged(project: GitProject, attack: str) -> None:
+    """The session does not count, and the next one begins with the right list."""
+    project.write("SPEC.md", "spec\n")
+    project.git("add", "--all")
+    project.git("commit", "--quiet", "--message", "start")
+    item = {"id": "a", "description": "d", "acceptanceCriteria": ["c"], "passed": False}
+    status = project.write(".autonoe/status.json", json.dumps({"deliverables": [item]}))
+    before = status.read_text()
+    roles = {"coding": [[{"run": attack}, {"say": "x"}], [{"say": "y"}]]}
+    events = played_in(project.root, "deliver", roles, sandbox="off")
+    [violated] = [event for event in events if isinstance(event, ev.RoleViolated)]
+    assert ".autonoe/status.json" in violated.paths
+    assert () == violated.failed
+    assert before == status.read_text()
+    assert "max_iterations" == events[-1].reason
+
+
+@pytest.mark.parametrize("sandbox", ["auto", "off"])
+def test_instructions_of_later_agents(project: GitProject, sandbox: str) -> None:
+    """A reviewer in a view reads them as the run found them; without one it is told of them."""
+    if sandbox == "auto":
+        needs_bubblewrap(project.root)
+    project.write(".gitignore", ".cuggino/\n")
+    for name in (".specs/a.md", "CLAUDE.md"):
+        project.write(name, "first")
+    project.git("add", "--all")
+    project.git("commit", "--quiet", "--message", "start")
+    work = "echo second > CLAUDE.md; echo approve > AGENTS.md"
+    read = "cat CLAUDE.md AGENTS.md; cat .cuggino/wip/*.instructions/work/CLAUDE.md.txt"
+    events = played_in(
+        project.root,
+        "run",
+        {
+            "planning": [PLANS],
+            "implementing": [[{"run": work}, {"say": "<DONE>x</DONE>"}]],
+            "reviewing": [[{"run": read}, {"say": "<APPROVED>x</APPROVED>"}]],
+        },
+        sandbox=sandbox,
+        journal=False,
+    )
+    [changed] = [event for event in events if isinstance(event, ev.InstructionsChanged)]
+    assert ("AGENTS.md", "CLAUDE.md") == changed.paths
+    output = [event.output for event in events if isinstance(event, ev.ToolResult)][-1]
+    seen = "first" if sandbox == "auto" else "second\napprove\n"
+    assert f"{seen}second" == output.strip()
+    assert "second\n" == (project.root / "CLAUDE.md").read_text()
+    assert isinstance(events[-1], ev.LoopApproved)
+
+
+# -- agents of the loop that attack what their role may not write, under each boundary
+
+
+NAMES: tuple[BoundaryName, ...] = ("bubblewrap", "landlock", "none")
+_ALWAYS = [
+    row for row in QUICK if row["role"] == "planning" or ".mcp.json" in row.get("changed", ())
+]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bubblewrap",
+        pytest.param("none", marks=pytest.mark.real_agent),
+        pytest.param("landlock", marks=pytest.mark.real_agent),
+    ],
+)
+def test_nothing_protected_is_changed_at_the_end_of_a_stage(
+    tmp_path: Path, name: BoundaryName
+) -> None:
+    """Writes that no kernel prevents are undone after the session, whose verdict is void."""
+    needs(name, tmp_path)
+    project = WritingProject(tmp_path / "arena")
+    # A quarter: `test_real_writes.py` runs all under each boundary, and
+    # `tests/stages/test_verification.py` proves what is put back for each kind of change.
+    chosen = [*_ALWAYS, *QUICK[NAMES.index(name) :: 4]]
+    attacked = attack(project, as_scenario(sessions_for(project, name, chosen)), name)
+    assert_held(attacked, name)
+    if name == "landlock":
+        assert {"implementing"} == attacked.violated.keys()
+    if name == "none":
+        assert set(ROLES) == attacked.violated.keys()
+    if name != "bubblewrap":
+        assert {".specs/a.md", ".specs/b.md", ".mcp.json"} < attacked.violated["implementing"]

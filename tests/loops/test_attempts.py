@@ -122,15 +122,13 @@ def lost(story: Story[Any]) -> dict[str, str]:
 
 def test_the_first_that_passes_lands(tmp_path: Path) -> None:
     """The honest one lands; a liar has lost, a crasher too, and a slow one ends that instant."""
-    slow = honest("14m")
-    agents = {"lie": liar(), "crash": crasher(), "honest": honest("10m"), "slow": slow}
-    project = Attempts(tmp_path, agents)
+    lie = worker(Wait("1m"), SPENT, Write("other.txt", "x"))
+    good = worker(Wait("10m"), SPENT, Write("hello.txt", "hello hello\n"))
+    project = Attempts(
+        tmp_path, {"lie": lie, "crash": crasher(), "honest": good, "slow": honest("14m")}
+    )
     story = project.run().check()
-    expected = {
-        "attempt-1": "not-approved",
-        "attempt-2": "failed",
-        "attempt-4": "overtaken",
-    }
+    expected = {"attempt-1": "not-approved", "attempt-2": "failed", "attempt-4": "overtaken"}
     assert expected == lost(story), story
     assert "attempt-3" == story.one(ev.AttemptChosen).filename
     approved = next(e for e in story.of(ev.LoopApproved) if e.item == "attempt-3")
@@ -144,26 +142,34 @@ def test_the_first_that_passes_lands(tmp_path: Path) -> None:
     assert "hello hello\n" == project.cousin.read("hello.txt")
     assert "" == project.cousin.git("status", "--short", "--untracked-files=no")
     assert ["refs/cuggino/attempts/attempt-1/1"] == project.refs()
+    assert_recorded(project, story)
+    assert_cleaned(project)
 
 
-def test_events_name_their_attempt(tmp_path: Path) -> None:
+def assert_recorded(project: Attempts, story: Story[Any]) -> None:
     """The run has one journal, a row for each attempt, and the costs of all, once."""
-    agents = {name: worker(Wait("1m"), SPENT) for name in "ab"}
-    agents["c"] = worker(Wait("10m"), Write("hello.txt", "hello"), SPENT)
-    project = Attempts(tmp_path, agents)
-    story = project.run().check()
-    assert {"attempt-1", "attempt-2", "attempt-3"} == {
-        e.item for e in story.events if isinstance(e, ev.IterationStart)
-    }
+    names = [f"attempt-{n}" for n in range(1, 5)]
+    assert {*names} == {e.item for e in story.events if isinstance(e, ev.IterationStart)}
     runs = [run for run in Runs(project.cousin.folder).all() if isinstance(run, RecordedRun)]
     found = [run for run in runs if run.started.item is None]
-    assert [1.5] == [run.digest.totals.cost_usd for run in found]
+    assert [1.0] == [run.digest.totals.cost_usd for run in found]
     assert [None] == [run.digest.loop for run in found]
     state = RunState.of(found[0].journal.entries)
     rows = {one.name: (one.state, one.slot) for one in state.watched.items.values()}
-    expected = {"attempt-1": ("lost", 1), "attempt-2": ("lost", 2), "attempt-3": ("landed", 3)}
-    assert expected == rows
+    lost_ones = {names[n - 1]: ("lost", n) for n in (1, 2, 4)}
+    assert {**lost_ones, "attempt-3": ("landed", 3)} == rows
     assert ("run", "approved") == (state.kind, state.outcome)
+
+
+def assert_cleaned(project: Attempts) -> None:
+    """`cuggino slots clean` removes slots and refs of attempts that have lost."""
+    listed = project.cousin.play(project.cousin.runtime.slots()).events[0]
+    assert [("attempt", "attempt-1", True)] == [
+        (ref.kind, ref.item, ref.is_removable) for ref in listed.refs
+    ]
+    left = project.cousin.play(project.cousin.runtime.clean_slots()).events[0].left
+    assert ((), ()) == (left.refs, left.folders)
+    assert [] == project.refs()
 
 
 def test_the_best_by_a_judge(tmp_path: Path) -> None:
@@ -174,11 +180,7 @@ def test_the_best_by_a_judge(tmp_path: Path) -> None:
         asked.append(options.system_prompt or "")
 
     judge = InMemoryAgent(
-        {
-            "reviewing": [
-                [Do(choose), Say("I compare.\n\n<APPROVED>2: it says more</APPROVED>")],
-            ]
-        }
+        {"reviewing": [[Do(choose), Say("I compare.\n\n<APPROVED>2: it says more</APPROVED>")]]}
     )
     agents = {"a": honest("1m", "first"), "b": honest("2m", "second"), "lie": liar()}
     project = Attempts(tmp_path, {**agents, "judge": judge}, choose="best")
@@ -208,7 +210,7 @@ def test_a_judge_that_names_none(tmp_path: Path) -> None:
 
 def test_another_agent_has_its_own_model(tmp_path: Path) -> None:
     """The configured model is that of the configured agent, not of an attempt's other one."""
-    agents = {"a": liar(2), "b": liar(2), "c": liar(2)}
+    agents = {"a": honest("2m"), "b": liar(), "c": liar()}
     choices = [
         AttemptChoice(hint="a"),
         AttemptChoice(hint="b", agent="codex"),
@@ -316,20 +318,6 @@ def test_a_killed_run_pays_for_no_attempt_again(tmp_path: Path) -> None:
     assert ["Say hello", "Begin"] == project.subjects()
 
 
-def test_cleaning_removes_what_has_lost(tmp_path: Path) -> None:
-    """`cuggino slots clean` removes slots and refs of attempts that have lost."""
-    project = Attempts(tmp_path, {"lie": liar(), "honest": honest("10m")})
-    project.run().check()
-    listed = project.cousin.play(project.cousin.runtime.slots()).events[0]
-    assert [("attempt", "attempt-1", True)] == [
-        (ref.kind, ref.item, ref.is_removable) for ref in listed.refs
-    ]
-    cleaned = project.cousin.play(project.cousin.runtime.clean_slots()).events[0]
-    assert () == cleaned.left.refs
-    assert () == cleaned.left.folders
-    assert [] == project.refs()
-
-
 def test_the_branch_has_moved_meanwhile(tmp_path: Path) -> None:
     """A conflict sends the chosen one back: it is resolved in its slot, and lands then."""
     resolver = InMemoryAgent(
@@ -354,35 +342,6 @@ def test_the_branch_has_moved_meanwhile(tmp_path: Path) -> None:
     assert "conflict" == story.one(ev.WatchSentBack).reason
     assert "hello, both\n" == project.cousin.read("hello.txt")
     assert isinstance(story.last, ev.LoopApproved)
-
-
-def test_a_usage_limit_after_a_return(tmp_path: Path) -> None:
-    """A chosen attempt that was sent back and meets a limit goes on when the run is resumed."""
-    limited = InMemoryAgent(
-        {
-            "planning": [PLAN],
-            "implementing": [
-                [Wait("10m"), Write("hello.txt", "hello\n"), Say("<DONE>Do it</DONE>")],
-                [QuotaExceeded("You've hit your limit")],
-                [Write("hello.txt", "hello, both\n"), Say("<DONE>Both</DONE>")],
-            ],
-            "reviewing": [APPROVE, APPROVE],
-        }
-    )
-    project = Attempts(tmp_path, {"a": limited, "b": liar()})
-
-    def commit() -> None:
-        project.cousin.write("hello.txt", "the user's\n")
-        project.cousin.git("add", "hello.txt")
-        project.cousin.git("commit", "-qm", "Mine")
-
-    project.cousin.at("5m", commit)
-    before = project.run()
-    assert 12 == getattr(before.error, "code", 0), before
-    assert {"attempt-2": "not-approved"} == lost(before)
-    after = project.run(resume=True).check()
-    assert isinstance(after.last, ev.LoopApproved)
-    assert "hello, both\n" == project.cousin.read("hello.txt")
 
 
 def twice(after: str) -> InMemoryAgent:
@@ -571,7 +530,7 @@ class TestInSlots:
         left = project.cousin.play(project.cousin.runtime.clean_slots()).events[0].left
         assert ((), ()) == (left.refs, left.folders)
 
-    @pytest.mark.parametrize("at", ["30s", "5m"])
+    @pytest.mark.parametrize("at", ["5m", pytest.param("30s", marks=pytest.mark.real_agent)])
     def test_a_killed_watch_pays_for_no_attempt_again(self, tmp_path: Path, at: str) -> None:
         """The next watch goes on with the attempts at work; what has ended is not repeated."""
         agents = {"lie": liar(), "crash": crasher(), "honest": honest("10m")}
@@ -591,39 +550,6 @@ class TestInSlots:
         assert [] == [ref for ref in project.refs() if "attempts" not in ref]
         assert 1 == len(after.of(ev.AttemptChosen))
 
-    def test_a_kill_before_the_landing(self, tmp_path: Path) -> None:
-        """A person approves the chosen one once, also if the watch was killed meanwhile."""
-        agents = {"lie": liar(), "honest": honest("5m")}
-        project = InSlots(tmp_path, agents, approve=["landing"])
-        (project.cousin.folder / ".cuggino/backlog/2.md").unlink()
-        project.watch("30m")
-        (issue,) = [one for one in project.workspace.issues() if one.is_approval]
-        decide(project.workspace, issue, approves=True)
-        project.agents = dict.fromkeys(agents, InMemoryAgent({}))
-        story = project.watch("40m")
-        assert "1.md" == story.one(ev.WatchItemCompleted).filename
-        assert [] == story.of(ev.AttemptChosen)
-
-    def test_a_conflict_is_worked_on_in_the_slot(self, tmp_path: Path) -> None:
-        """What is sent back by the gate is resolved by one agent, as the work on any item."""
-        words = [Write("hello.txt", f"hello {word}\n") for word in ("you", "both")]
-        plain = InMemoryAgent(
-            {
-                "planning": [PLAN],
-                "implementing": [[word, Say("<DONE>Do it</DONE>")] for word in words],
-                "reviewing": [APPROVE] * 2,
-            }
-        )
-        agents = {"lie": liar(), "honest": honest("10m"), "judge": plain}
-        project = InSlots(tmp_path, agents)
-        story = project.watch("20m")
-        assert ["2.md", "1.md"] == [one.filename for one in story.of(_COMPLETED)], story
-        assert ("1.md", "conflict") == next(
-            (one.filename, one.reason) for one in story.of(ev.WatchSentBack)
-        )
-        assert "hello both\n" == project.cousin.read("hello.txt")
-        assert 1 == len(story.of(ev.AttemptChosen))
-
     def test_a_skipped_item(self, tmp_path: Path) -> None:
         """All attempts end with their item, which is parked; the other one lands."""
         project = InSlots(tmp_path, {"a": honest("10m"), "b": honest("14m")})
@@ -636,23 +562,13 @@ class TestInSlots:
 
     def test_a_message_reaches_all(self, tmp_path: Path) -> None:
         """`steer` of the item reaches each attempt at it, and no other item."""
-        lie = worker(Wait("5m"), Write("other.txt", "x"))
-        project = InSlots(tmp_path, {"a": honest("10m"), "b": lie})
+        agents = {name: worker(Wait("80s"), Write("other.txt", "x")) for name in "ab"}
+        project = InSlots(tmp_path, agents)
         project.sends("1m", ev.SteerAsked(text="Say it twice.", item="1.md"))
-        story = project.watch("30m")
+        story = project.watch("3m")
         assert ["1.md-attempt-1", "1.md-attempt-2"] == sorted(
             str(one.item) for one in story.of(ev.Steered)
         )
-
-    def test_none_passes(self, tmp_path: Path) -> None:
-        """After two rounds the item is parked, and the work is kept under the refs of attempts."""
-        project = InSlots(tmp_path, {"a": liar(2), "b": liar(2)}, check_command="test -e plain.txt")
-        story = project.watch("30m")
-        assert "2.md" == story.one(ev.WatchItemCompleted).filename
-        parked = story.one(ev.WatchItemParked)
-        assert ("1.md", "not approved within 1 iteration") == (parked.filename, parked.reason)
-        kept = [f"refs/cuggino/attempts/1.md-attempt-{n}/1" for n in range(1, 5)]
-        assert kept == [ref for ref in project.refs() if "attempts" in ref]
 
     def test_too_many_slots(self, tmp_path: Path) -> None:
         """Attempts have slots after the fortieth: more is refused, and an item is parked."""

@@ -1,22 +1,43 @@
-"""The transitions of the coding loop in virtual time, drawn as marbles."""
+"""The coding loop in virtual time: transitions, markers, pushes, errors and disposal."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
-from reactivex import Observable, empty, of, throw
+from reactivex import Observable, empty, of, operators as ops, throw
 
-from cuggino.errors import ProcessError, WorkNotCommitted
-from cuggino.events import CommitPerformed
+from cuggino.agents.base import Role
+from cuggino.errors import (
+    AgentFailed,
+    ConfigError,
+    ProcessError,
+    StorageError,
+    WorkNotCommitted,
+    WorkspaceLocked,
+)
+from cuggino.events import (
+    AgentMessage,
+    CommitPerformed,
+    ContradictoryMarkers,
+    PushFailed,
+    PushPerformed,
+    SessionEnded,
+)
 from cuggino.stages import Commit
-from cuggino.testing import AgentRun, no_leaks
+from cuggino.testing import AgentRun, Marbles, no_leaks
 from tests.loops.coding_loop import CodingLoop, drawn, marbles, tags
 
 
-def test_a_whole_run(tmp_path: Path) -> None:
+@pytest.fixture
+def t() -> Marbles:
+    return marbles()
+
+
+def test_a_whole_run(tmp_path: Path, t: Marbles) -> None:
     """Plan, two tasks and the review follow each other, each agent gone before the next starts."""
-    t = marbles()
     planner = t.cold("-a-c|")
     first, second = t.cold("-n-g--|"), t.cold("-d|")
     reviewer = t.cold("--y-s|")
@@ -32,9 +53,8 @@ def test_a_whole_run(tmp_path: Path) -> None:
     loop.assert_released()
 
 
-def test_agents_that_linger(tmp_path: Path) -> None:
+def test_agents_that_linger(tmp_path: Path, t: Marbles) -> None:
     """An agent that lingers after its marker is terminated within `linger` seconds."""
-    t = marbles()
     planner, worker, reviewer = t.cold("-c-a-a-a-a"), t.cold("d-----a"), t.cold("y---s--a")
     loop = CodingLoop(tmp_path, planning=[planner], implementing=[worker], reviewing=[reviewer])
     t.check(loop.run(linger=5), "(IP)-----(CM)----(DV)---s($YL|)")
@@ -43,9 +63,8 @@ def test_agents_that_linger(tmp_path: Path) -> None:
     t.check_subscriptions(reviewer, "-----------^----!")
 
 
-def test_a_round_that_is_sent_back(tmp_path: Path) -> None:
+def test_a_round_that_is_sent_back(tmp_path: Path, t: Marbles) -> None:
     """Requested changes start the next iteration, whose planner receives the marker's text."""
-    t = marbles()
     loop = drawn(tmp_path, t, "-c| -i|", "-d|", "-r|")
     seen = t.record(loop.run())
     assert seen[:9] == t.parse("(IP)-(CM)-(DV)-(R2Q)")[:9]
@@ -57,41 +76,62 @@ def test_a_round_that_is_sent_back(tmp_path: Path) -> None:
     loop.assert_released()
 
 
-def test_the_rounds_are_used_up(tmp_path: Path) -> None:
-    """After the last iteration that is sent back the loop ends with the number of iterations."""
-    t = marbles()
-    t.events["I"] = t.events["I"].model_copy(update={"max_iterations": 1})
-    loop = drawn(tmp_path, t, "c|", "d|", "r|")
-    t.check(loop.run(max_iterations=1), "(IP)(CM)(DV)(RX|)")
+def test_slow_reviews_after_every_task(tmp_path: Path, t: Marbles) -> None:
+    """With `slow` an approval of unfinished work is followed by the next task."""
+    loop = drawn(tmp_path, t, "c|", "g| d|", "y| y|")
+    t.check(loop.run(slow=True), "(IP)(CM)(GV)(YM)(DV)(YL|)")
+    assert [True, False] == ["not finished yet" in prompt for prompt in loop.prompts("reviewing")]
 
 
-class TestTasks:
-    def test_slow_reviews_after_every_task(self, tmp_path: Path) -> None:
-        """With `slow` an approval of unfinished work is followed by the next task."""
-        t = marbles()
-        loop = drawn(tmp_path, t, "c|", "g| d|", "y| y|")
-        t.check(loop.run(slow=True), "(IP)(CM)(GV)(YM)(DV)(YL|)")
-        assert [True, False] == [
-            "not finished yet" in prompt for prompt in loop.prompts("reviewing")
-        ]
+def test_slow_sends_back_at_once(tmp_path: Path, t: Marbles) -> None:
+    """With `slow`, changes requested after the first task start the next iteration."""
+    loop = drawn(tmp_path, t, "c| -", "g|", "r|")
+    t.check(loop.run(slow=True), "(IP)(CM)(GV)(R2Q)", dispose_at=9)
 
-    def test_slow_sends_back_at_once(self, tmp_path: Path) -> None:
-        """With `slow`, changes requested after the first task start the next iteration."""
-        t = marbles()
-        loop = drawn(tmp_path, t, "c| -", "g|", "r|")
-        t.check(loop.run(slow=True), "(IP)(CM)(GV)(R2Q)", dispose_at=9)
 
-    def test_the_task_limit_goes_to_review(self, tmp_path: Path) -> None:
-        """`max_tasks_per_plan` agents on one plan are followed by the review."""
-        t = marbles()
-        loop = drawn(tmp_path, t, "c|", "g| g| g|", "y|")
-        t.check(loop.run(max_tasks_per_plan=2), "(IP)(CM)(GM)(GTV)(YL|)")
+HOOK: Observable[Any] = throw(ProcessError("git", "hook"))
+ALL = of(Commit("abc", "all"))
+CHANGED = {"commit": True, "progress_patience": 3}
 
-    def test_the_last_allowed_task_may_finish(self, tmp_path: Path) -> None:
-        """A plan that is finished by its last allowed task has not reached the limit."""
-        t = marbles()
-        loop = drawn(tmp_path, t, "c|", "g| d|", "y|")
-        t.check(loop.run(max_tasks_per_plan=2), "(IP)(CM)(GM)(DV)(YL|)")
+
+@pytest.mark.parametrize(
+    ("implementing", "options", "commits", "course", "messages"),
+    [
+        ("g| g| g|", {"max_tasks_per_plan": 2}, [], "(IP)(CM)(GM)(GTV)(YL|)", []),
+        ("g| d|", {"max_tasks_per_plan": 2}, [], "(IP)(CM)(GM)(DV)(YL|)", []),
+        ("d|", {}, [], "(IP)(CM)(DV)(YL|)", []),
+        ("d|", {"commit": True}, [HOOK, ALL], "(IP)(CM)(DFV)(YKL|)", ["all"] * 2),
+        ("d|", {"commit": True}, [HOOK, empty()], "(IP)(CM)(DFV)(YL|)", ["all"] * 2),
+        ("g| d|", {"commit": True}, [HOOK, ALL], "(IP)(CM)(GFM)(DKV)(YL|)", ["one", "all"]),
+        ("w|", CHANGED, [ALL], "(IP)(CM)(WKV)(YL|)", ["nothing"]),
+        ("w|", {"commit": True}, [], "(IP)(CM)(WV)(YL|)", []),
+    ],
+    ids=[
+        "the task limit goes to review",
+        "the last allowed task may finish",
+        "without commit the repository is left alone",
+        "a failed commit is tried again before the approval",
+        "a failed commit without anything left",
+        "a later commit makes up for a failed one",
+        "changes of an agent without a task are committed",
+        "no more work is not committed",
+    ],
+)
+def test_tasks_and_commits(
+    implementing: str,
+    options: dict[str, Any],
+    commits: list[Observable[Any]],
+    course: str,
+    messages: list[str],
+    tmp_path: Path,
+) -> None:
+    """Tasks, their commits and the review follow each other as drawn."""
+    t = marbles(K=CommitPerformed(iteration=1, commit_hash="abc", message="all"))
+    states = ["before", "after"]
+    loop = drawn(tmp_path, t, "c|", implementing, "y|", commits=commits, fingerprints=states)
+    t.check(loop.run(**options), course)
+    assert messages == loop.repository.messages
+    assert ("commit" in options) == ("git diff" in loop.prompts("reviewing")[0])
 
 
 class TestCommits:
@@ -108,23 +148,10 @@ class TestCommits:
         assert ["one", "all"] == loop.repository.messages
         assert "`git diff --text base..HEAD`" in loop.prompts("reviewing")[0]
 
-    @pytest.mark.parametrize(
-        ("second", "end"), [(of(Commit("abc", "all")), "(YKL|)"), (empty(), "(YL|)")]
-    )
-    def test_a_failed_commit_is_made_up_for(
-        self, tmp_path: Path, second: Observable[Commit], end: str
+    def test_a_run_whose_work_is_not_committed_is_not_approved(
+        self, tmp_path: Path, t: Marbles
     ) -> None:
-        """A commit that fails is an event; it is tried again before the run is approved."""
-        t = marbles(K=CommitPerformed(iteration=1, commit_hash="abc", message="all"))
-        loop = drawn(
-            tmp_path, t, "c|", "d|", "y|", commits=[throw(ProcessError("git", "hook")), second]
-        )
-        t.check(loop.run(commit=True), f"(IP)(CM)(DFV){end}")
-        assert ["all", "all"] == loop.repository.messages
-
-    def test_a_run_whose_work_is_not_committed_is_not_approved(self, tmp_path: Path) -> None:
         """It fails after the review, with git's reason, and can be resumed."""
-        t = marbles()
         loop = drawn(
             tmp_path, t, "c|", "d|", "y|", commits=[throw(ProcessError("git", "hook"))] * 2
         )
@@ -134,53 +161,12 @@ class TestCommits:
         assert isinstance(error, WorkNotCommitted)
         assert ("the work is not committed: hook", 1) == (error.message, error.code)
 
-    def test_a_later_commit_makes_up_for_a_failed_one(self, tmp_path: Path) -> None:
-        """The commit of the next task holds the work of both."""
-        t = marbles(K=CommitPerformed(iteration=1, commit_hash="abc", message="all"))
-        loop = drawn(
-            tmp_path,
-            t,
-            "c|",
-            "g| d|",
-            "y|",
-            commits=[throw(ProcessError("git", "hook")), of(Commit("abc", "all"))],
-        )
-        t.check(loop.run(commit=True), "(IP)(CM)(GFM)(DKV)(YL|)")
-
-    def test_work_without_a_task_is_committed(self, tmp_path: Path) -> None:
-        """An agent that changes something and emits `NO_MORE_WORK` leaves work to commit."""
-        t = marbles(K=CommitPerformed(iteration=1, commit_hash="abc", message="nothing"))
-        loop = drawn(
-            tmp_path,
-            t,
-            "c|",
-            "w|",
-            "y|",
-            commits=[of(Commit("abc", "nothing"))],
-            fingerprints=["before", "after"],
-        )
-        t.check(loop.run(commit=True, progress_patience=3), "(IP)(CM)(WKV)(YL|)")
-
-    def test_no_more_work_is_not_committed(self, tmp_path: Path) -> None:
-        """`NO_MORE_WORK` goes to the review without a commit."""
-        t = marbles()
-        loop = drawn(tmp_path, t, "c|", "w|", "y|")
-        t.check(loop.run(commit=True), "(IP)(CM)(WV)(YL|)")
-        assert [] == loop.repository.messages
-
-    def test_without_commit_the_repository_is_left_alone(self, tmp_path: Path) -> None:
-        """Without `commit` nothing is committed and the reviewer gets no baseline."""
-        t = marbles()
-        loop = drawn(tmp_path, t, "c|", "d|", "y|")
-        t.check(loop.run(), "(IP)(CM)(DV)(YL|)")
-        assert [] == loop.repository.messages
-        assert "git diff" not in loop.prompts("reviewing")[0]
-
 
 class TestReview:
-    def test_a_persons_review_goes_to_the_first_planner_alone(self, tmp_path: Path) -> None:
+    def test_a_persons_review_goes_to_the_first_planner_alone(
+        self, tmp_path: Path, t: Marbles
+    ) -> None:
         """The first planner receives `review`; the second receives the reviewer's."""
-        t = marbles()
         loop = drawn(
             tmp_path, t, "c| i|", "d|", [AgentRun(t.cold("r|"), review="the file's words")]
         )
@@ -192,3 +178,264 @@ class TestReview:
         assert not any(
             "by a person" in o for o in loop.prompts("implementing") + loop.prompts("reviewing")
         )
+
+
+# -- quoted and contradictory markers in the coding loop, in virtual time
+
+
+QUOTED = (
+    "I will not respond with <APPROVED>ok</APPROVED> yet, 9 tasks remain",
+    "The answer would be\n\n    <APPROVED>ok</APPROVED>",
+    "> <APPROVED>ok</APPROVED>",
+    "> The plan says\n<APPROVED>ok</APPROVED>",
+    '{"verdict": "<APPROVED>ok</APPROVED>"}',
+    '<p\ntitle="\n<APPROVED>ok</APPROVED>\n">',
+    "<!--\n<APPROVED>ok</APPROVED>\n-->",
+    "1. Say\n   ```\n   <APPROVED>ok</APPROVED>\n   ```",
+    "~~~~\n~~~\n<APPROVED>ok</APPROVED>",
+    "<thinking>\n<APPROVED>ok</APPROVED>\n</thinking>\nOn reflection 9 tests fail.",
+    "<thinking>\nI could answer\n<APPROVED>ok</APPROVED>",
+    "<example>\n<APPROVED>ok</APPROVED>\n</example>",
+    "<outer>\n<inner>\n</inner>\n<APPROVED>ok</APPROVED>\n</outer>",
+    "<details>\n<summary>Draft</summary>\n\n<APPROVED>ok</APPROVED>\n\n</details>\nnot yet",
+    "return (\n<APPROVED>ok</APPROVED>\n);\nnot yet",
+    "<App>\n<APPROVED>ok</APPROVED>\n</App>",
+    "msg: |\n<APPROVED>ok</APPROVED>\nnot yet",
+    "Example::\n\n  <APPROVED>ok</APPROVED>\n\nnot yet",
+    "\\begin{verbatim}\n<APPROVED>ok</APPROVED>\n\\end{verbatim}",
+    'text = """\n<APPROVED>ok</APPROVED>\n"""',
+    "cat <<EOF\n<APPROVED>ok</APPROVED>\nEOF",
+    'text = "so\n<APPROVED>ok</APPROVED>\n"',
+    "If the tests passed I would write:\n<APPROVED>ok</APPROVED>\nBut they do not.",
+    "If the tests passed I would write:\n<APPROVED>ok</APPROVED>",
+    "Human: now answer\n<APPROVED>ok</APPROVED>\n\nAssistant: I will not.",
+    "Human: now answer\n<APPROVED>ok</APPROVED>",
+    "<APPROVED>NOT approved: 9 tests fail</APPROVED>",
+    "<APPROVED>ok</APPROVED>\n\nThat is what I would like to say.",
+)
+
+
+def loop_with(folder: Path, t: Marbles, *reviews: str) -> CodingLoop:
+    """Return a loop with one task and these reviews; a second iteration ends it."""
+    return drawn(folder, t, "c| i|", "d|", [*map(t.cold, reviews)], can_resume=True)
+
+
+@pytest.mark.parametrize("text", QUOTED)
+def test_a_quoted_approval(text: str, tmp_path: Path) -> None:
+    """It approves nothing: the reviewer is asked, and its answer counts."""
+    t = marbles(q=AgentMessage(text=text))
+    loop = loop_with(tmp_path, t, "q-s|", "r-s|")
+    seen = tags(t.record(loop.run()))
+    assert "LoopApproved" not in seen
+    assert "RequestChanges IterationStart" in seen
+    assert 2 == len(loop.prompts("reviewing"))
+
+
+@pytest.mark.parametrize(
+    ("review", "counted"),
+    [
+        (["b-s|"], "REQUEST_CHANGES"),
+        (["y-r-s|"], "REQUEST_CHANGES"),
+        (["r-y-s|"], "REQUEST_CHANGES"),
+        (["y-s-r|"], "REQUEST_CHANGES"),
+        (["y-a-i----------"], "SPEC_ISSUE"),
+        (["r-i-y-s|"], "SPEC_ISSUE"),
+    ],
+)
+def test_a_contradictory_review(review: list[str], counted: str, tmp_path: Path) -> None:
+    """The most cautious marker counts, and an event has all of them."""
+    t = marbles(
+        b=AgentMessage(text="<APPROVED>yes</APPROVED>\n<REQUEST_CHANGES>redo</REQUEST_CHANGES>")
+    )
+    loop = loop_with(tmp_path, t, *review)
+    seen = t.record(loop.run())
+    told = [value for _, _, value in seen if isinstance(value, ContradictoryMarkers)]
+    assert [("reviewing", counted)] == [(event.phase, event.counted) for event in told]
+    assert ("APPROVED", "yes") in told[0].markers
+    assert "LoopApproved" not in tags(seen)
+
+
+def test_an_implementer_that_is_not_sure(tmp_path: Path, t: Marbles) -> None:
+    """Of done and progress, progress counts: the next task follows, and no review."""
+    loop = drawn(tmp_path, t, "c|", "d-g-s| d-i-s|")
+    seen = tags(t.record(loop.run()))
+    assert 2 == seen.count("ContradictoryMarkers")
+    assert "Progress ImplementingStart" in seen
+    assert seen.endswith("SpecIssue LoopSpecIssue")
+
+
+def test_an_approval_after_a_failure(tmp_path: Path) -> None:
+    """An approval behind a result that is an error approves nothing."""
+    t = marbles(
+        f=SessionEnded(outcome="failed"), error=AgentFailed("crashed", reason="bad_request")
+    )
+    review: Observable[Any] = t.cold("a-f-y#")
+    loop = drawn(tmp_path, t, "c|", "d|", [review])
+    *_, (_, kind, error) = seen = t.record(loop.run())
+    assert "LoopApproved" not in tags(seen)
+    assert ("error", True) == (kind, "crashed" in str(error))
+
+
+# -- pushes of the coding loop in virtual time
+
+
+COMMIT = Commit(hash="abc", message="one")
+
+
+def push_marbles() -> Marbles:
+    """U is a push that was performed, E one that failed."""
+    return marbles(
+        U=PushPerformed(iteration=1, commit_hash="abc", remote="origin/main"),
+        E=PushFailed(iteration=1, message="rejected"),
+    )
+
+
+def loop(
+    t: Marbles, folder: Path, *, commits: list[Observable[Any]], pushes: list[Observable[Any]]
+) -> CodingLoop:
+    """Two tasks, the first ends with PROGRESS, the second with DONE; then an approval."""
+    return drawn(folder, t, "c|", "g| d|", "y|", commits=commits, pushes=pushes)
+
+
+def test_a_push_after_each_commit(tmp_path: Path) -> None:
+    """Each commit is pushed before the next agent starts."""
+    t = push_marbles()
+    push = t.cold("--|")
+    played = loop(t, tmp_path, commits=[of(COMMIT), of(COMMIT)], pushes=[push, push])
+    stream = played.run(commit=True, push="origin/topic/page")
+    assert (
+        "ImplementingStart Progress CommitPerformed PushPerformed "
+        "ImplementingStart Done CommitPerformed PushPerformed ReviewingStart"
+    ) in tags(t.record(stream))
+    assert [("origin", "topic/page")] * 2 == played.repository.pushed_to
+    t.check_subscriptions(push, "--^-!", "-----^-!")
+
+
+REJECTED: Observable[Any] = throw(ProcessError("git", "rejected"))
+MADE = of(COMMIT)
+BOTH = {"commit": True, "push": "origin/main"}
+
+
+@pytest.mark.parametrize(
+    ("commits", "pushes", "options", "ends", "pushed"),
+    [
+        ([MADE, empty()], [REJECTED], BOTH, "CommitPerformed PushFailed ImplementingStart Done", 1),
+        ([HOOK, empty()], [], BOTH, "CommitFailed ImplementingStart Done", 0),
+        ([HOOK, HOOK, MADE], [empty()], BOTH, "CommitPerformed PushPerformed LoopApproved", 1),
+        ([MADE, MADE], [], {"commit": True}, "Done CommitPerformed ReviewingStart", 0),
+        ([], [], {"push": "origin/main"}, "Done ReviewingStart", 0),
+    ],
+    ids=["failed push", "no commit", "commit made up for", "without push", "without commit"],
+)
+def test_pushes(
+    commits: list[Any],
+    pushes: list[Any],
+    options: dict[str, Any],
+    ends: str,
+    pushed: int,
+    tmp_path: Path,
+) -> None:
+    """A commit is pushed if both are asked for; a push that fails is reported, and no end."""
+    played = loop(push_marbles(), tmp_path, commits=commits, pushes=pushes)
+    seen = tags(marbles().record(played.run(**options)))
+    assert ends in seen
+    assert seen.endswith("LoopApproved")
+    assert pushed == len(played.repository.pushed_to)
+    played.assert_released()
+
+
+# -- errors and disposal of the coding loop in virtual time
+
+
+ROLES: tuple[Role, ...] = ("planning", "implementing", "reviewing")
+
+
+class TestErrors:
+    def test_a_second_run_is_refused(self, tmp_path: Path, t: Marbles) -> None:
+        """A workspace that another run holds is an error at once, and stays the other's."""
+        first = CodingLoop(tmp_path, planning=[t.cold("-" * 9)])
+        second = CodingLoop(tmp_path, planning=[t.cold("-")])
+        running = first.run().subscribe(scheduler=t.scheduler)
+        seen = t.record(second.run(), until=5)
+        assert [WorkspaceLocked] == [type(value) for _, _, value in seen]
+        assert [] == second.agent.spawned
+        left = {file.name[36:] for file in first.workspace.wip.iterdir()}
+        assert {".md", ".planning", ".instructions"} == left
+        running.dispose()
+        t.scheduler.advance_to(9)
+        first.assert_released()
+
+    def test_a_workspace_that_cannot_be_made(self, tmp_path: Path, t: Marbles) -> None:
+        """A file in the workspace's place is a storage error before anything starts."""
+        (tmp_path / ".cuggino").write_text("")
+        loop = CodingLoop(tmp_path, planning=[t.cold("c|")])
+        assert [StorageError] == [type(value) for _, _, value in t.record(loop.run())]
+        assert [] == loop.agent.spawned
+
+    def test_specifications_that_are_gone(self, tmp_path: Path, t: Marbles) -> None:
+        """Missing specifications are an error in any phase, and never an approval."""
+
+        def remove(_event: object) -> None:
+            shutil.rmtree(tmp_path / ".specs", ignore_errors=True)
+
+        checks = [of(b"fine"), of(b"fine").pipe(ops.do_action(remove))]
+        loop = drawn(tmp_path, t, "c|", "a-d|", "Y|", commands={"check": checks})
+        error = t.record(loop.run(check_command="check"))[-1][2]
+        assert isinstance(error, ConfigError)
+        assert f"the specs folder {tmp_path / '.specs'} does not exist" == error.message
+        assert [1, 1, 0] == [len(loop.prompts(role)) for role in ROLES]
+        loop.assert_released()
+
+    def test_a_workspace_that_is_gone(self, tmp_path: Path, t: Marbles) -> None:
+        """A workspace that is removed meanwhile ends the loop with an error of storage."""
+
+        def remove(_event: object) -> None:
+            shutil.rmtree(tmp_path / ".cuggino", ignore_errors=True)
+
+        loop = drawn(
+            tmp_path, t, "c|", "a-d|", commands={"check": [of(b"fine").pipe(ops.do_action(remove))]}
+        )
+        error = t.record(loop.run(check_command="check"))[-1][2]
+        assert isinstance(error, StorageError)
+
+
+class TestDisposal:
+    """Disposal at any point."""
+
+    @pytest.mark.parametrize(
+        "cut", ["planning", "setup", "check", "implementing", "commit", "push", "reviewing"]
+    )
+    def test_at(self, tmp_path: Path, cut: str) -> None:
+        """Agent, command, commit or push is released at once, with all files and the workspace."""
+        t = marbles(b=b"line", k=COMMIT)
+        usual = {"planning": "c|", "implementing": "d|", "reviewing": "y|", "commit": "k|"}
+        begins = "b" if cut in ("setup", "check") else "-" if cut in ("commit", "push") else "-a"
+        streams = {
+            name: t.cold(f"{begins}{'-' * 20}" if name == cut else usual.get(name, "|"))
+            for name in (*usual, "setup", "check", "push")
+        }
+        loop = CodingLoop(
+            tmp_path,
+            planning=[streams["planning"]],
+            implementing=[streams["implementing"]],
+            reviewing=[streams["reviewing"]],
+            commands={"setup": [streams["setup"]], "check": [streams["check"]] * 2},
+            commits=[streams["commit"]],
+            pushes=[streams["push"]],
+        )
+        commands = {"setup_command": "setup", "check_command": "check"}
+        with no_leaks():
+            seen = t.record(loop.run(**commands, **BOTH), dispose_at=9)
+        assert "next" == seen[-1][1]
+        assert [9] == [ended for _, ended in streams[cut].subscriptions]
+        loop.assert_released()
+
+    def test_a_loop_may_run_again(self, tmp_path: Path, t: Marbles) -> None:
+        """Each subscription is a separate run with a separate session."""
+        loop = CodingLoop(tmp_path, planning=[t.cold("i|"), t.cold("i|")])
+        stream = loop.run()
+        for _ in range(2):
+            assert tags(t.record(stream, until=t.now + 9)).endswith("LoopSpecIssue")
+        first, second = (o.env["CUGGINO_SESSION_FILE"] for o in loop.agent.spawned)
+        assert first < second
+        loop.assert_released()

@@ -1,4 +1,4 @@
-"""The gate of the coding loop in virtual time: what an approval depends on."""
+"""Setup, check and gate of the coding loop in virtual time: what an approval depends on."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import psutil
 import pytest
-from reactivex import Observable, concat, defer, empty, of
+from reactivex import Observable, concat, defer, empty, of, operators as ops, throw, timer
 
+from cuggino import run
+from cuggino.errors import AgentFailed, LoopError
 from cuggino.events import (
     ApprovalBlocked,
     Baseline,
@@ -16,6 +19,8 @@ from cuggino.events import (
     CheckUnmeasured,
     CheckVerdict,
     CheckWeakened,
+    CommandOutputEvent,
+    CommandStartedEvent,
     Event,
     GateChanged,
     LoopApproved,
@@ -25,7 +30,10 @@ from cuggino.events import (
     SpecsChanged,
 )
 from cuggino.gate import Standing
-from tests.loops.coding_loop import CodingLoop, fails, marbles, says, tags
+from cuggino.loops import LoopRunOptions
+from cuggino.storage import list_journals, read_journal
+from cuggino.testing import no_leaks
+from tests.loops.coding_loop import CodingLoop, drawn, fails, marbles, outputs, says, tags
 
 E = TypeVar("E", bound=Event)
 
@@ -120,7 +128,10 @@ class TestBaseline:
         played = loop(tmp_path, of(b"ok"), of(b"ok"))
         played.can_run("setup", of(b"ready"))
         names = tags(
-            [(0.0, "next", e) for e in story(played, baseline="run", setup_command="setup")]
+            [
+                (0.0, "next", e)
+                for e in story(played, baseline="run", setup_command="setup", setup_strict=True)
+            ]
         )
         assert names.startswith(
             "SetupCommandStarted SetupCommandOutput CheckCommandStarted CheckCommandOutput "
@@ -270,10 +281,7 @@ class TestCommitted:
 
     @pytest.mark.parametrize(
         ("standing", "reason"),
-        [
-            (Standing(missing=("a.txt",)), "missing"),
-            (Standing(nested=("src/",)), "nested"),
-        ],
+        [(Standing(missing=("a.txt",)), "missing"), (Standing(nested=("src/",)), "nested")],
     )
     def test_lacking(self, tmp_path: Path, standing: Standing, reason: str) -> None:
         """What cannot be mended voids the approval, and ends the run the third time."""
@@ -340,3 +348,140 @@ class TestSpecifications:
         assert "Approved CheckVerdict SpecsChanged IterationStart" in names
         assert names.endswith("Approved CheckVerdict LoopApproved")
         assert "`.specs/new.md`" in played.prompts("planning")[1]
+
+
+# -- setup, check and gate of the coding loop in virtual time
+
+
+def _is_alive(pid: Path) -> bool:
+    try:
+        return psutil.Process(int(pid.read_text())).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+class TestCommands:
+    def test_a_server_that_setup_keeps_running(self, tmp_path: Path) -> None:
+        """It runs until the run ends, also in the process that resumes it, and no longer."""
+        server = tmp_path / "server"
+        alive: list[bool] = []
+        gone = AgentFailed("gone", reason="auth")
+        t = marbles()
+
+        def worked(ending: Observable[Any]) -> Observable[Any]:
+            def work(_: object) -> Observable[Any]:
+                alive.append(_is_alive(server))
+                return ending
+
+            return defer(work)
+
+        loop = CodingLoop(
+            tmp_path,
+            planning=[of(t.events["c"])],
+            implementing=[worked(throw(gone)), worked(of(t.events["d"]))],
+            reviewing=[worked(of(t.events["y"]))],
+        )
+        options = LoopRunOptions(
+            focus="the page",
+            cwd=tmp_path,
+            journal=True,
+            setup_command=f"setsid sleep 600 >/dev/null 2>&1 & echo $! >{server}",
+            setup_keeps_running=True,
+        )
+        with no_leaks():
+            with pytest.raises(LoopError):
+                run(loop.service.run(options))
+            assert [True] == alive
+            assert not _is_alive(server)
+            (journal,) = list_journals(loop.workspace.journal)
+            last = run(loop.service.run(options, resume=read_journal(journal)))
+        assert isinstance(last, LoopApproved)
+        assert [True, True, True] == alive
+        assert not _is_alive(server)
+
+    def test_commands_are_announced_before_they_run(self, tmp_path: Path) -> None:
+        """The start of a command is emitted at once, its output when it has ended."""
+        t = marbles()
+        slow = timer(600.0).pipe(ops.map(lambda _: b"ok"))
+        loop = CodingLoop(
+            tmp_path,
+            planning=[of(t.events["c"])],
+            implementing=[of(t.events["d"])],
+            reviewing=[of(t.events["y"])],
+            commands={"setup": [slow], "check": [slow, slow]},
+        )
+        seen = t.record(loop.run(setup_command="setup", check_command="check"))
+        started = [(at, e.command) for at, _, e in seen if isinstance(e, CommandStartedEvent)]
+        ended = [at for at, _, event in seen if isinstance(event, CommandOutputEvent)]
+        assert ["setup", "check", "check"] == [command for _, command in started]
+        assert [at + 600 for at, _ in started] == ended
+
+    @pytest.mark.parametrize("code", [1, 127, 124])
+    def test_a_failed_setup_ends_a_strict_loop(self, tmp_path: Path, code: int) -> None:
+        """With `setup_strict` the output is emitted, then the loop fails in its setup phase."""
+        t = marbles()
+        loop = CodingLoop(tmp_path, planning=[t.cold("c|")], commands={"setup": [fails(code)]})
+        seen = t.record(loop.run(setup_command="setup", setup_strict=True))
+        assert [("SetupCommandOutput", code)] == outputs(seen)
+        error = seen[-1][2]
+        assert isinstance(error, LoopError)
+        assert f"Loop error in setup phase: the setup command exited with code {code}" == str(error)
+        assert 1 == len(loop.agent.spawned)
+        loop.assert_released()
+
+    def test_the_time_limit_holds_for_each_command(self, tmp_path: Path) -> None:
+        """A command above `command_timeout` is ended with 124, and the loop goes on."""
+        t = marbles()
+        setup, check = t.cold("-" * 20), t.cold("-" * 20)
+        loop = drawn(tmp_path, t, "c|", "a----", commands={"setup": [setup], "check": [check]})
+        stream = loop.run(setup_command="setup", check_command="check", command_timeout=5)
+        seen = t.record(stream, dispose_at=12)
+        assert [("SetupCommandOutput", 124), ("CheckCommandOutput", 124)] == outputs(seen)
+        t.check_subscriptions(setup, "-^----!")
+        t.check_subscriptions(check, "------^----!")
+
+
+class TestGate:
+    def gated(self, tmp_path: Path, *checks: int, reviews: str = "yy") -> CodingLoop:
+        t = marbles()
+        return CodingLoop(
+            tmp_path,
+            planning=[of(t.events["c"])] * 2,
+            implementing=[of(t.events["d"])] * 2,
+            reviewing=[of(t.events[mark]) for mark in reviews],
+            commands={"check": [fails(code) if code else of(b"fine") for code in checks]},
+        )
+
+    def test_a_blocked_approval_is_sent_back_with_the_check(self, tmp_path: Path) -> None:
+        """An approval after a failed check does not count: its output is the next review."""
+        loop = self.gated(tmp_path, 0, 1, 0, 0)
+        seen = marbles().record(loop.run(check_command="check", gate="block"))
+        assert (
+            "ReviewingStart CheckCommandStarted CheckCommandOutput Approved ApprovalBlocked "
+            "IterationStart"
+        ) in tags(seen)
+        assert tags(seen).endswith("Approved CheckVerdict LoopApproved")
+        blocked = next(value for _, _, value in seen if value and value.tag == "ApprovalBlocked")
+        assert (1, 1) == (blocked.iteration, blocked.exit_code)
+        first, second = loop.prompts("planning")
+        assert "Make the check pass" not in first
+        assert "Check command failed with exit code 1." in second
+
+    def test_only_the_check_before_the_review_counts(self, tmp_path: Path) -> None:
+        """A failed check before an implementing agent blocks no approval."""
+        loop = self.gated(tmp_path, 1, 0)
+        seen = marbles().record(loop.run(check_command="check", gate="block"))
+        assert tags(seen).endswith("CheckCommandOutput Approved CheckVerdict LoopApproved")
+
+    def test_the_gate_does_not_touch_other_verdicts(self, tmp_path: Path) -> None:
+        """Requested changes stay what they are when the check has failed."""
+        loop = self.gated(tmp_path, 1, 1, 1, 0, reviews="ry")
+        seen = marbles().record(loop.run(check_command="check", gate="block"))
+        assert "ApprovalBlocked" not in tags(seen)
+        assert "redo" in loop.prompts("planning")[1]
+
+    def test_without_the_gate_a_failed_check_blocks_nothing(self, tmp_path: Path) -> None:
+        """With `gate: context` the reviewer decides."""
+        loop = self.gated(tmp_path, 1, 1)
+        seen = marbles().record(loop.run(check_command="check"))
+        assert tags(seen).endswith("Approved LoopApproved")

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 from reactivex import Observable
 
 from cuggino import events as ev
@@ -17,7 +18,13 @@ from cuggino.loops.frame.control import Standing, commands_for
 from cuggino.testing import AgentRun, Marbles, Seen
 from tests.loops.coding_loop import CodingLoop, drawn, marbles
 from tests.loops.supervised_loop import limited
-from tests.loops.watching import Watching
+from tests.loops.watching import Watching, line
+
+
+@pytest.fixture
+def t() -> Marbles:
+    return commanded()
+
 
 STEER = ev.SteerAsked(text="use flask")
 
@@ -61,58 +68,46 @@ def starts(seen: list[Seen]) -> list[tuple[float, str]]:
 
 
 class TestPause:
-    def test_it_stands_still_before_the_next_agent(self, tmp_path: Path) -> None:
+    def test_it_stands_still_before_the_next_agent(self, tmp_path: Path, t: Marbles) -> None:
         """The running agent ends its work; the next one starts when the run may continue."""
-        t = commanded()
         _, run = coding(tmp_path, t, "-1-------------------2---")
         seen = t.record(run)
-        assert [
-            (0, "IterationStart"),
-            (0, "PlanningStart"),
-            (1, "PauseAsked"),
-            (5, "ImplementingStart"),
-            (5, "RunPaused"),
-            (21, "ContinueAsked"),
-            (21, "PauseEnded"),
-            (26, "ReviewingStart"),
-        ] == starts(seen)
+        assert (
+            "0 IterationStart, 0 PlanningStart, 1 PauseAsked, 5 ImplementingStart, "
+            "5 RunPaused, 21 ContinueAsked, 21 PauseEnded, 26 ReviewingStart"
+        ) == line(starts(seen))
         assert [16.0] == [v.seconds for _, k, v in seen if k == "next" and v.tag == "PauseEnded"]
         assert (31, "LoopApproved") in told(seen)
 
-    def test_one_taken_back_in_time_has_no_effect(self, tmp_path: Path) -> None:
+    def test_one_taken_back_in_time_has_no_effect(self, tmp_path: Path, t: Marbles) -> None:
         """A run that may continue before its stage ends does not stand still."""
-        t = commanded()
         _, run = coding(tmp_path, t, "-12-")
         assert ["PauseAsked", "ContinueAsked"] == [
             tag for _, tag in starts(t.record(run)) if "Start" not in tag
         ]
 
-    def test_two_are_one(self, tmp_path: Path) -> None:
+    def test_two_are_one(self, tmp_path: Path, t: Marbles) -> None:
         """A second pause changes nothing, and one command ends both."""
-        t = commanded()
         _, run = coding(tmp_path, t, "-11----2---")
-        assert [(1, "PauseAsked"), (5, "RunPaused"), (7, "ContinueAsked"), (7, "PauseEnded")] == [
-            entry for entry in starts(t.record(run)) if "Start" not in entry[1]
-        ]
+        assert "1 PauseAsked, 5 RunPaused, 7 ContinueAsked, 7 PauseEnded" == line(
+            [entry for entry in starts(t.record(run)) if "Start" not in entry[1]]
+        )
 
-    def test_nothing_to_continue(self, tmp_path: Path) -> None:
+    def test_nothing_to_continue(self, tmp_path: Path, t: Marbles) -> None:
         """Continuing a run that is not paused is reported as ignored."""
-        t = commanded()
         _, run = coding(tmp_path, t, "-2-")
         assert (1, "ControlIgnored") in told(t.record(run))
 
-    def test_a_paused_run_can_be_stopped(self, tmp_path: Path) -> None:
+    def test_a_paused_run_can_be_stopped(self, tmp_path: Path, t: Marbles) -> None:
         """A stop ends a run that stands still at once."""
-        t = commanded()
         loop, run = coding(tmp_path, t, "-1----3---")
         assert (6, "Interrupted") == told(t.record(run))[-1]
         assert 1 == len(loop.agent.spawned)
 
 
 class TestStop:
-    def test_after_the_stage(self, tmp_path: Path) -> None:
+    def test_after_the_stage(self, tmp_path: Path, t: Marbles) -> None:
         """The running agent ends its work, and the run can be resumed."""
-        t = commanded()
         loop, run = coding(tmp_path, t, "-3-")
         seen = t.record(run)
         assert (5, "PlanComplete") in told(seen)
@@ -121,15 +116,13 @@ class TestStop:
         assert 130 == seen[-1][2].code
         assert 1 == len(loop.agent.spawned)
 
-    def test_now(self, tmp_path: Path) -> None:
+    def test_now(self, tmp_path: Path, t: Marbles) -> None:
         """`now` is like Ctrl-C: the running agent is terminated."""
-        t = commanded()
         _, run = coding(tmp_path, t, "-4-")
         assert [(1, "StopAsked"), (1, "Interrupted")] == told(t.record(run))[-2:]
 
-    def test_while_it_waits(self, tmp_path: Path) -> None:
+    def test_while_it_waits(self, tmp_path: Path, t: Marbles) -> None:
         """A wait for a usage limit is not a stage: the run ends at once."""
-        t = commanded()
         t.error = limited(60)
         loop = CodingLoop(tmp_path, planning=[t.cold("-#"), t.cold("----c|")])
         services = replace(loop.service.services, control=t.hot("---3-"))
@@ -138,9 +131,8 @@ class TestStop:
 
 
 class TestSteer:
-    def test_the_next_prompt_contains_it(self, tmp_path: Path) -> None:
+    def test_the_next_prompt_contains_it(self, tmp_path: Path, t: Marbles) -> None:
         """A message that no running agent has taken is in the prompt of the next agent alone."""
-        t = commanded()
         loop, run = coding(tmp_path, t, "-5-")
         seen = t.record(run)
         assert [(1, "SteerAsked"), (5, "Steered")] == [
@@ -148,9 +140,8 @@ class TestSteer:
         ]
         assert [False, True, False] == ["use flask" in o.prompt for o in loop.agent.spawned]
 
-    def test_the_running_agent_takes_it(self, tmp_path: Path) -> None:
+    def test_the_running_agent_takes_it(self, tmp_path: Path, t: Marbles) -> None:
         """A message that an agent has acknowledged is not repeated."""
-        t = commanded()
         heard: list[str] = []
 
         def talking() -> Observable[Any]:
@@ -172,24 +163,21 @@ class TestSteer:
 
 
 class TestIgnored:
-    def test_a_malformed_file(self, tmp_path: Path) -> None:
+    def test_a_malformed_file(self, tmp_path: Path, t: Marbles) -> None:
         """A file that is not a command is reported, and changes nothing."""
-        t = commanded()
         _, run = coding(tmp_path, t, "-7-")
         seen = t.record(run)
         assert (1, "ControlIgnored") in told(seen)
         assert (15, "LoopApproved") == told(seen)[-2]
 
-    def test_a_run_has_no_items(self, tmp_path: Path) -> None:
+    def test_a_run_has_no_items(self, tmp_path: Path, t: Marbles) -> None:
         """Only a watch has items to skip."""
-        t = commanded()
         _, run = coding(tmp_path, t, "-6-")
         reasons = [v.reason for _, _, v in t.record(run) if isinstance(v, ev.ControlIgnored)]
         assert ["no item is at work"] == reasons
 
-    def test_an_error_of_the_commands(self, tmp_path: Path) -> None:
+    def test_an_error_of_the_commands(self, tmp_path: Path, t: Marbles) -> None:
         """A run goes on when no more commands can be heard."""
-        t = commanded()
         t.error = OSError("gone")
         _, run = coding(tmp_path, t, "-#")
         seen = t.record(run)
@@ -209,12 +197,9 @@ class TestWatch:
     def test_an_item_is_skipped(self, tmp_path: Path) -> None:
         """The item's run ends at once, the item is parked, and the next one follows."""
         watching = self.watch(tmp_path, "--6--")
-        assert [
-            (0, "WatchProcessingItem", "001.md"),
-            (2, "SkipAsked"),
-            (2, "WatchItemParked", "001.md"),
-            (2, "WatchProcessingItem", "002.md"),
-        ] == watching.story(4)
+        assert (
+            "0 ProcessingItem 001.md, 2 SkipAsked, 2 ItemParked 001.md, 2 ProcessingItem 002.md"
+        ) == line(watching.story(4))
         assert "skipped by a person" in (watching.workspace.parked / "001.md.reason.txt").read_text(
             "utf-8"
         )
@@ -240,13 +225,9 @@ class TestWatch:
     def test_a_pause_of_an_idle_watch(self, tmp_path: Path) -> None:
         """It stands still at once, and waits for items again when it goes on."""
         watching = self.watch(tmp_path, "------------1----2--")
-        assert [
-            (12, "PauseAsked"),
-            (12, "RunPaused"),
-            (17, "ContinueAsked"),
-            (17, "PauseEnded"),
-            (17, "WatchBacklogWaiting"),
-        ] == watching.story(20)[-5:]
+        assert (
+            "12 PauseAsked, 12 RunPaused, 17 ContinueAsked, 17 PauseEnded, 17 BacklogWaiting"
+        ) == line(watching.story(20)[-5:])
 
     def test_a_message_to_an_idle_watch(self, tmp_path: Path) -> None:
         """It is refused, as the next item may be about something else."""
@@ -259,9 +240,8 @@ class TestWatch:
         assert (5, "Interrupted") == watching.story(20)[-1]
 
 
-def test_details_for_screens(tmp_path: Path) -> None:
+def test_details_for_screens(tmp_path: Path, t: Marbles) -> None:
     """With `shows_plans`, a run emits its plan, and a watch the title and place of each item."""
-    t = commanded()
     _, run = coding(tmp_path, t, "-", shows_plans=True)
     [plan] = [value for _, _, value in t.record(run) if isinstance(value, ev.PlanWritten)]
     assert "# Plan\n\n## Task 1" == plan.text

@@ -19,15 +19,12 @@ from tests.loops.crashes import (
     LOOPS,
     SCENARIOS,
     TWO_ITERATIONS,
-    Instant,
     Instants,
-    Scenario,
     Uninterrupted,
     instead,
     spread,
 )
 from tests.loops.durable_runs import CodingProcess, Turn, WatchProcess
-from tests.loops.plan_build_loop import is_of_job
 
 Whole = Callable[[str], Uninterrupted]
 
@@ -38,7 +35,7 @@ def test_a_killed_run(name: str, share: int, whole: Whole, tmp_path: Path) -> No
     """A run killed at any change of its folder, also within a journal line, ends as if it had not.
 
     Among the samples are kills between a commit, an archived item or the end of a session and its
-    record, and at the start of a wait for usage and of a retry pause. Of the other stories of a
+    record, and at the start of a wait for usage. Of the other stories of a
     loop the quick suite draws three.
     """
     run = whole(name)
@@ -128,26 +125,6 @@ def test_a_run_stopped_again_and_again(name: str, how: str, whole: Whole, tmp_pa
     assert n - 1 == len(continued)
 
 
-@pytest.mark.parametrize(("name", "at"), [("coding", 3.5), ("deliver", 6.5), ("plan_build", 0.5)])
-def test_totals_of_all_processes(name: str, at: float, whole: Whole, tmp_path: Path) -> None:
-    """Cost and duration of a resumed run are those of its processes, not of the time between."""
-    run = whole(name)
-    first = run.scenario.process(tmp_path)
-    first.run(dispose_at=at)  # half a second into a session
-    assert at == RunState.of(first.journal.entries).totals.duration
-    again = run.scenario.process(tmp_path)
-    ended = again.resume(at=9999.0).last
-    before, after = (
-        RunState.of(run.journal.entries).totals,
-        RunState.of(again.journal.entries).totals,
-    )
-    assert (before.duration + 0.5, before.cost_usd) == (after.duration, after.cost_usd)
-    assert (before.rounds, before.tasks) == (after.rounds, after.tasks)
-    assert before.commits == after.commits
-    if name != "coding":
-        assert (after.duration, after.cost_usd) == (ended.duration, ended.cost_usd)
-
-
 def _assert_journal(run: Uninterrupted) -> None:
     """Assert that it has stages and exactly one result, which only the last entry follows."""
     events = [entry.event for entry in run.journal.entries]
@@ -178,35 +155,6 @@ def test_half_a_review_is_not_read(tmp_path: Path) -> None:
     (second,) = [options for options in again.agent.spawned if options.role == "planning"]
     assert "redo" in (second.system_prompt or "")
     assert "Three is missing" not in (second.system_prompt or "")
-
-
-@pytest.mark.real_agent
-def test_a_verdict_is_recorded_once(whole: Whole, tmp_path: Path) -> None:
-    """A run killed after a refutation counts it once, and does not verify the job again."""
-    run = whole("plan_build refuted")
-    counts = [event.failures for event in run.story.of(ev.VerificationEnded)]
-    assert [{"J1": 1}, {"J1": 2}, {"J1": 3}] == counts
-    between = [x for x in _every_instant(run.scenario, tmp_path) if _is_between(x)]
-    for n, instant in enumerate([between[0], between[-1]]):
-        process = run.at(instant, tmp_path / f"killed-{n}")
-        run.assert_resumes(process)
-        assert 1 == sum(is_of_job(options) for options in process.agent.spawned)
-
-
-def _every_instant(scenario: Scenario, place: Path) -> list[Instant]:
-    instants = Instants(place / "every", stride=1)
-    process = scenario.process(place / "every")
-    with instants.watched():
-        process.run()
-    return instants.kept
-
-
-def _is_between(instant: Instant) -> bool:
-    """Return whether the second verdict is recorded, and its verification has not ended."""
-    lines = b"".join(text for name, text in instant.items() if name.endswith(".jsonl")).split(b"\n")
-    verdicts = [x for x in lines if b'"verify-job#' in x and b'"StageFinished"' in x]
-    ended = [x for x in lines if b'"VerificationEnded"' in x]
-    return (1, 2) == (len(ended), len(verdicts))
 
 
 def test_a_killed_watch_counts_once(whole: Whole, tmp_path: Path) -> None:

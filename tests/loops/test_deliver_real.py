@@ -204,9 +204,7 @@ def test_tools_that_are_not_listed(make: Callable[..., Project]) -> None:
     broken = {"command": sys.executable, "args": ["-c", "raise SystemExit(1)"]}
     servers = {"one": server, "two": server, "three": server, "broken": broken}
     project = make(
-        mcpServers=servers,
-        allowedTools=["mcp__one__put"],
-        permissions={"allow": ["mcp__two"]},
+        mcpServers=servers, allowedTools=["mcp__one__put"], permissions={"allow": ["mcp__two"]}
     )
 
     def put(name: str) -> Tool:

@@ -56,7 +56,10 @@ def project_of(version: str, name: str, folder: Path) -> Path:
     for path, text in {**files, ".cuggino.json": json.dumps(config)}.items():
         file = project.root / path
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text.replace("$PROJECT", str(project.root)), encoding="utf-8")
+        text = text.replace("$PROJECT", str(project.root))
+        file.write_text(
+            text.replace('"session_pause":3.0', '"session_pause":0.01'), encoding="utf-8"
+        )
     return project.root
 
 

@@ -31,7 +31,5 @@ class TestScriptedEndings(Endings):
         cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
         with no_leaks():
             yield Project.make(
-                tmp_path / "project",
-                ScriptedAgent(scenario),
-                Config(agent=f"scripted:{scenario}"),
+                tmp_path / "project", ScriptedAgent(scenario), Config(agent=f"scripted:{scenario}")
             )

@@ -48,12 +48,7 @@ def test_before_the_first_agent(loop: str, tmp_path: Path) -> None:
     first, *others = story.events
     assert process.kind != "watch"
     assert first == ev.Forecast(
-        loop=process.kind,
-        runs=3,
-        duration=20,
-        worst_duration=30,
-        cost_usd=2,
-        worst_cost_usd=3,
+        loop=process.kind, runs=3, duration=20, worst_duration=30, cost_usd=2, worst_cost_usd=3
     )
     assert [] == [event for event in others if isinstance(event, ev.Forecast)]
     assert [first] == forecasts(latest(process))
@@ -73,15 +68,6 @@ def test_before_a_watch(tmp_path: Path) -> None:
         run.started.kind: forecasts(run) for run in process.journals if run.run_id[:5] != "0000-"
     }
     assert {"watch": [made], "run": []} == of_kind
-
-
-@pytest.mark.parametrize("runs", [0, 2])
-def test_too_few_runs(runs: int, tmp_path: Path) -> None:
-    """Before there are three comparable runs, nothing is said."""
-    process = LOOPS["coding"].process(tmp_path)
-    record(process, "run", runs=runs)
-    record_others(process)
-    assert [] == process.run().of(ev.Forecast)
 
 
 def record_others(process: Process) -> None:

@@ -1,24 +1,189 @@
-"""A watch on a full disk waits for room, and continues."""
+"""A full disk: any run ends with one error and can be resumed; a watch waits for room.
+
+It is sampled here for each loop; `tests/operators/test_flow_crash.py` proves it for every entry.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import errno
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
 from cuggino.errors import CugginoError, Interrupted, ProcessFailed, StorageError
-from cuggino.events import WatchDiskFull
+from cuggino.events import (
+    Event,
+    RunContinued,
+    RunResult,
+    StageFinished,
+    StageStarted,
+    WatchDiskFull,
+)
 from cuggino.loops.watch.full_disk import waits_for_room
+from cuggino.storage import Entry, Journal, list_journals
 from cuggino.testing import Marbles, Story, no_leaks
-from tests.loops.crashes import WATCH, Uninterrupted
-from tests.loops.durable_runs import WatchProcess
+from tests.loops.crashes import CODING, LOOPS, WATCH, Uninterrupted
+from tests.loops.durable_runs import Process, WatchProcess
 from tests.loops.full_disk import no_room
-from tests.loops.test_journal_full import Disk
 from tests.test_drawings import one_by_one
 
 Whole = Callable[[str], Uninterrupted]
+
+FAILURES = [(0.0, False), (0.5, True), (1.0, True)]
+"""The part of a line that is written before an error, and whether there is only one error."""
+
+
+class Disk:
+    """A disk whose nth write to a journal fails, and unless `once` all later ones too."""
+
+    def __init__(
+        self, nth: int, *, written: float = 0.0, once: bool = False, error: int = errno.ENOSPC
+    ) -> None:
+        self._nth, self._written, self._once, self._error = nth, written, once, error
+        self.writes = 0
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """Write journals to this disk."""
+        write = Journal._write
+
+        def limited(journal: Journal, line: bytes) -> None:
+            self.writes += 1
+            if self.writes < self._nth or (self._once and self.writes > self._nth):
+                write(journal, line)
+                return
+            write(journal, line[: int(len(line) * self._written)])
+            raise OSError(self._error, os.strerror(self._error))
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Journal, "_write", limited)
+            yield
+        assert self.writes >= self._nth
+
+
+def assert_failed(process: Process, story: Story[Any], *, why: str = "No space left") -> None:
+    """Assert that the run has ended with one clear error, and that nothing happens after it."""
+    error = story.error
+    assert isinstance(error, StorageError)
+    assert "write journal" == error.operation
+    place, _, reason = error.message.partition(".jsonl: ")
+    assert str(process.workspace.journal) == str(Path(place).parent)
+    assert reason.startswith(why)
+    assert "\n" not in error.message
+    assert "free space" in (error.hint or "")
+    assert process.at_error is not None
+    assert 0 == process.at_error[0]
+    assert process.at_error == process.present  # eleven days later
+    process.assert_released()
+
+
+@pytest.mark.real_agent
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_new_run(name: str, whole: Whole, tmp_path: Path) -> None:
+    """A run on a full disk ends before it does anything that is not recorded."""
+    run = whole(name)
+    entries = len(run.journal.entries)
+    appends = [1, 2, entries // 2, entries - 1, entries]
+    with no_leaks():
+        for n, nth in enumerate(appends):
+            written, once = FAILURES[n % 3]
+            process = run.scenario.process(tmp_path / f"full-{nth}")
+            with Disk(nth, written=written, once=once).used():
+                story = process.run()
+            assert_failed(process, story)
+            # Before the first entry there is no run, and nothing of one is left.
+            assert (nth == 1) == ([] == list_journals(process.workspace.journal))
+            assert (nth == 1) == ([] == list(process.workspace.wip.iterdir()))
+            # The last two entries are the result and the end of the run.
+            assert any(isinstance(event, RunResult) for event in story.events) == (nth == entries)
+            run.assert_resumes(run.scenario.process(process.folder))
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_resumed_run(name: str, whole: Whole, tmp_path: Path) -> None:
+    """A resumed run on a full disk can be resumed once more."""
+    run = whole(name)
+    for n, nth in enumerate((1, 9)):
+        folder = tmp_path / f"full-{nth}"
+        run.scenario.process(folder).run(dispose_at=3.5)
+        process = run.scenario.process(folder)
+        before, files = process.journal, process.work
+        with Disk(nth, written=0.5, once=n % 2 == 0).used():
+            story = process.resume()
+        assert_failed(process, story)
+        if nth == 1:  # not even the resumption is recorded
+            assert [] == story.events
+            assert [] == process.agent.begun
+            assert files == process.work
+            assert before.entries == process.journal.entries[: len(before.entries)]
+            events = [entry.event for entry in process.journal.entries]
+            assert not any(isinstance(event, RunContinued) for event in events)
+        run.assert_resumes(run.scenario.process(folder), at=5000.0)
+
+
+@pytest.mark.parametrize("error", [errno.EIO, errno.EDQUOT, errno.EROFS])
+def test_the_reason_is_reported(error: int, tmp_path: Path) -> None:
+    """The message contains the reason of the system, for the first and for later entries."""
+    for nth in (1, 2, 12):
+        process = CODING.process(tmp_path / f"full-{nth}")
+        with Disk(nth, error=error).used():
+            story = process.run()
+        assert_failed(process, story, why=os.strerror(error))
+
+
+class UnsafeSystem:
+    """The `os` module for journals, with an `fsync` that fails from the nth call on."""
+
+    def __init__(self, nth: int) -> None:
+        self._left = nth - 1
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(os, name)
+
+    def fsync(self, file: int) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def _synced(entries: Iterable[Entry]) -> list[Entry]:
+    """Return the ends of stages that had an event, or whose outcome is one."""
+    synced: list[Entry] = []
+    before: Event | None = None
+    for entry in entries:
+        match entry.event:
+            case StageFinished(outcome={"_tag": str()}):
+                synced.append(entry)
+            case StageFinished() if not isinstance(before, StageStarted):
+                synced.append(entry)
+            case _:
+                pass
+        before = entry.event
+    return synced
+
+
+@pytest.mark.real_agent
+def test_a_disk_that_cannot_sync(
+    whole: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An outcome that is not safely on the disk is none: the run ends, and repeats the stage."""
+    run = whole("coding")
+    for nth in (3, 4, 6, 8):  # the first two are of the new journal, and of its folder
+        process = CODING.process(tmp_path / f"unsafe-{nth}")
+        with monkeypatch.context() as patch:
+            patch.setattr(sys.modules[Journal.__module__], "os", UnsafeSystem(nth))
+            story = process.run()
+        assert_failed(process, story, why=os.strerror(errno.EIO))
+        assert nth - 3 == len(_synced(process.journal.entries))
+        run.assert_resumes(CODING.process(process.folder))
+
+
+# -- a watch on a full disk waits for room, and continues
 
 
 class Longer(WatchProcess):

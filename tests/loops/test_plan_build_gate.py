@@ -11,7 +11,7 @@ import pytest
 from reactivex import Observable, concat, defer, just
 
 from cuggino import events as ev
-from cuggino.errors import AgentFailed, StorageError
+from cuggino.errors import AgentFailed, QuotaExceeded, StorageError
 from cuggino.storage import scan_journal
 from cuggino.storage.jobs import JobStore
 from tests.loops.coding_loop import fails
@@ -23,9 +23,12 @@ from tests.loops.plan_build_loop import (
     crash,
     has,
     jobs,
+    plan_build_marbles,
     says,
     verdict,
 )
+from tests.loops.session_loop import replayed
+from tests.loops.supervised_loop import limited
 
 OPEN = has(J1="open")
 DONE = Turn(has(J1="done"))
@@ -114,16 +117,6 @@ def test_the_login_is_gone(tmp_path: Path) -> None:
     assert ("failed", "log in") == (story.ended.reason, story.ended.error)
     assert isinstance(story.error, AgentFailed)
     project.assert_released()
-
-
-def test_an_invented_code(tmp_path: Path) -> None:
-    """No agent verifies a job whose requirement code is in no specification."""
-    project = PlanBuildLoop(tmp_path, [Turn(has(J99="done"))], [YES], spare=Turn())
-    story = project.run(max_sessions=1)
-    assert [("J99", False)] == story.verdicts
-    assert 1 == len(project.agent.of("judge"))
-    assert {"J99": "in-progress"} == project.statuses
-    assert "Requirement code REQ-99 not found" in note_of(project)
 
 
 @pytest.mark.parametrize("failing", ["make", "test"])
@@ -300,4 +293,88 @@ def test_it_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     story = project.run()
     assert "failed" == story.ended.reason
     assert isinstance(story.error, StorageError)
+    project.assert_released()
+
+
+# -- failures and interruptions of what only plan/build has: verifications, commands, commits
+
+
+def test_jobs_are_counted_after_a_crash(tmp_path: Path) -> None:
+    """The result counts the jobs as they are."""
+    project = PlanBuildLoop(tmp_path, [crash(leaves=has(J1="open", J2="open"))])
+    story = project.run(max_retries=0)
+    assert ("max_retries_exceeded", 2) == (story.ended.reason, story.ended.open)
+    assert [] == story.of(ev.PlanBuildIterationEnded)
+
+
+def test_the_usage_limit_of_a_verification(tmp_path: Path) -> None:
+    """A usage limit of a verification ends the loop with its error."""
+    limit = Turn(events=(ev.SessionEnded(outcome="quota"),), error=limited())
+    project = PlanBuildLoop(tmp_path, [Turn()], [limit])
+    story = project.run()
+    assert "quota_exceeded" == story.ended.reason
+    assert isinstance(story.error, QuotaExceeded)
+    assert story.error.message == story.ended.error
+    assert 1 == len(project.agent.of("judge"))
+    project.assert_released()
+
+
+@pytest.mark.parametrize("stop", [None, 100.0])
+def test_a_verification_waits_for_the_usage_limit(stop: float | None, tmp_path: Path) -> None:
+    """With `wait_for_quota` it waits for the end of the limit, or of the run."""
+    t = plan_build_marbles(q=ev.SessionEnded(outcome="quota"))
+    t.error = limited(3600.0)
+    judge = [Turn(stream=t.cold("-q#")), verdict()]
+    project = PlanBuildLoop(tmp_path, [Turn(has(True))], judge, marbles=t)
+    interrupt = replayed(t, stop or 1e6)
+    story = project.run(interrupt=interrupt, wait_for_quota=True, quota_margin=60.0)
+    assert 2 == story.times(ev.QuotaWaiting)[0]
+    expected = ("interrupted", 100.0) if stop else ("complete", 3660.0)
+    assert expected == (story.ended.reason, story.ended.duration)
+    assert [] == story.of(ev.PlanBuildSessionRetry)
+
+
+def test_the_time_of_a_run(tmp_path: Path) -> None:
+    """The time limit applies to the project's commands too."""
+    t = plan_build_marbles()
+    make = t.cold("- 1h |")
+    project = PlanBuildLoop(tmp_path, [Turn()], marbles=t, shells={"make": make})
+    story = project.run(max_duration=60.0, verify_build="make")
+    assert ("budget_exceeded", 60.0) == (story.ended.reason, story.ended.duration)
+    assert [(0, 60)] == make.subscriptions
+    project.assert_released()
+
+
+@pytest.mark.parametrize("slow", ["commits", "head", "commit"])
+def test_interrupted_in_git(slow: str, tmp_path: Path) -> None:
+    """Reading many commits, and a commit whose hook hangs, are canceled."""
+    t = plan_build_marbles()
+    look = t.cold("- 1h -")
+    project = PlanBuildLoop(tmp_path, [Turn()], marbles=t)
+    if slow == "head":
+        project.head = look
+    elif slow == "commit":
+        project.committing = look
+    else:
+        calls: list[str | None] = []
+        commits = project.service.services.commits
+
+        def looked(cwd: Path, base: str | None) -> Any:
+            calls.append(base)
+            return look if len(calls) > 1 else commits(cwd, base)
+
+        project.replace(commits=looked)
+    story = project.run(interrupt=replayed(t, 5.0), auto_commit=slow == "commit")
+    assert ("interrupted", 5.0) == (story.ended.reason, story.ended.duration)
+    t.check_subscriptions(look, "^----!")
+    project.assert_released()
+
+
+def test_no_verification_behind_an_interruption(tmp_path: Path) -> None:
+    """A session that reported a result is completed; its verification is not started."""
+    t = plan_build_marbles()
+    project = PlanBuildLoop(tmp_path, [Turn(stream=t.cold("-ad 9s |"))], [], marbles=t)
+    story = project.run(interrupt=replayed(t, 5.0))
+    assert (["completed"], "interrupted") == (story.outcomes, story.ended.reason)
+    assert 5.0 == story.ended.duration
     project.assert_released()

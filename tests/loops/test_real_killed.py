@@ -1,6 +1,6 @@
-"""`kill -9` of `cuggino run` at each of its stages, with real programs in the views of their roles.
+"""`kill -9` of a run at each of its stages, of a watch with slots, and of a run with hands.
 
-A killed stage leaves no process, and a resumed run does it again and ends as an undisturbed one.
+A killed stage leaves no process; a resumed run does it again and ends as an undisturbed one.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import psutil
 import pytest
@@ -18,6 +18,9 @@ import pytest
 from cuggino.events import CommitPerformed, LoopApproved
 from cuggino.storage import list_journals, read_journal
 from cuggino.testing import Write
+from tests.endurance.agent import TASKS
+from tests.endurance.kills import finish, kill_in_series
+from tests.endurance.trials import TRIALS
 from tests.limits import LIMIT
 from tests.loops.endings import RUN_TOOL
 from tests.loops.test_real_views import Site, delivered, make, open_folder
@@ -106,3 +109,33 @@ def _of(project: Site) -> Iterator[psutil.Process]:
         with suppress(psutil.Error, OSError):
             if process.environ().get("HOME") == str(project.real.home):
                 yield process
+
+
+# -- a watch with slots and a run with hands; `python -m tests.endurance kills slots` does more
+
+
+def test_killed_hands_land_the_same_tasks(tmp_path: Path) -> None:
+    """The tree is that of an undisturbed run, no agent is paid twice, and no process is left."""
+    trial = TRIALS["hands"]
+    undisturbed = trial.make(tmp_path / "undisturbed")
+    assert [] == [*finish(trial, undisturbed), *undisturbed.problems()]
+    expected = trial.outcome(undisturbed)
+    assert [] == expected["result"]
+    assert TASKS == str(expected["history"]).count("feat: word-")
+    series = kill_in_series(trial, tmp_path / "killed", seed=7, most=3, expected=expected)
+    assert [] == series.problems
+    assert series.kills.total() > 0
+
+
+def test_a_killed_watch_lands_the_same_items(tmp_path: Path) -> None:
+    """No item lands twice, no process is left, and the user's tree is clean."""
+    trial = TRIALS["slots"]
+    undisturbed = trial.make(tmp_path / "undisturbed")
+    assert [] == [*finish(trial, undisturbed), *undisturbed.problems()]
+    expected = trial.outcome(undisturbed)
+    landed, red, waiting = cast("tuple[list[str], list[str], str]", expected["history"])
+    assert [*(f"word-{n}.md" for n in range(1, 7))] == [item for item in landed if item]
+    assert ([], "") == (red, waiting)
+    series = kill_in_series(trial, tmp_path / "killed", seed=7, most=3, expected=expected)
+    assert [] == series.problems
+    assert series.kills.total() > 0

@@ -1,7 +1,8 @@
-"""The policies of the coding loop when the API fails the real Claude Code CLI."""
+"""The policies of the coding loop when the API fails real programs."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -15,11 +16,15 @@ import pytest
 import cuggino
 from cuggino import Config, Runtime, events as ev, save_config
 from cuggino.agents.claude import ClaudeAgent
+from cuggino.events import AgentFellBack, LoopApproved, RateLimited, SessionEnded, StageCost
 from cuggino.loops import LoopRunOptions
 from cuggino.processes import process_lines
+from cuggino.storage import Workspace, list_journals, read_journal
 from cuggino.testing import no_leaks
+from tests import real_codex
 from tests.limits import LIMIT
 from tests.loops.demo import agent_env
+from tests.model_responses import ResponsesServer
 from tests.model_script import (
     SUBSCRIPTION,
     ApiError,
@@ -36,6 +41,7 @@ from tests.model_script import (
     usage_limit,
 )
 from tests.model_server import ModelServer
+from tests.real_codex import bash
 
 pytestmark = pytest.mark.real_agent
 
@@ -243,10 +249,7 @@ def test_a_silent_agent_is_nudged(project: Project) -> None:
 
 @pytest.mark.parametrize(
     ("status", "kind", "words"),
-    [
-        (401, "authentication_error", "Failed to authenticate"),
-        (403, "permission_error", "403"),
-    ],
+    [(401, "authentication_error", "Failed to authenticate"), (403, "permission_error", "403")],
 )
 def test_a_bad_key_is_not_tried_again(project: Project, status: int, kind: str, words: str) -> None:
     """A rejected key ends the command at once with exit code 1 and an error with the cause."""
@@ -259,3 +262,130 @@ def test_a_bad_key_is_not_tried_again(project: Project, status: int, kind: str, 
     assert "Loop error in implementing phase: " in told.complaint
     assert words in told.complaint
     assert "set ANTHROPIC_API_KEY" in told.complaint
+
+
+# -- the coding loop when the real Claude Code CLI has no usage left, or is not logged in
+
+
+SPARE = """
+[[implementing]]
+cost_usd = 0.5
+[[implementing.steps]]
+run = "cat one.txt > two.txt"
+[[implementing.steps]]
+say = "<DONE>both files</DONE>"
+[[reviewing]]
+[[reviewing.steps]]
+say = "<APPROVED>Fine.</APPROVED>"
+"""
+
+
+def test_a_usage_limit_in_mid_session(project: Project) -> None:
+    """Another agent takes over the work as it is in the project, and keeps it to the end."""
+    (project.folder / "spare.toml").write_text(SPARE)
+    config = {"agentPath": str(project.program), "fallback": ["scripted:spare.toml"]}
+    (project.folder / ".cuggino.json").write_text(json.dumps(config))
+    with ModelServer(Model(WORK, usage_limit(int(time.time()) + 3600))) as server:
+        told = project.command(server, "--focus", "the task", env=SUBSCRIPTION)
+    assert (0, "") == (told.code, told.complaint)
+    assert isinstance(told.events[-1], LoopApproved)
+    (fell,) = of(told.events, AgentFellBack)
+    assert ("implementing", "claude", "scripted:spare.toml", "quota") == (
+        fell.role,
+        fell.from_agent,
+        fell.to_agent,
+        fell.reason,
+    )
+    (limit,) = [e for e in of(told.events, RateLimited) if e.status == "rejected"]
+    assert limit.resets_at == fell.until
+    assert "worked\n" == (project.folder / "two.txt").read_text()
+    stage = next(e for e in of(told.events, StageCost) if e.phase == "implementing")
+    costs = [event.cost_usd or 0.0 for event in of(told.events, SessionEnded)][1:3]
+    assert costs[0] > 0
+    assert pytest.approx(sum(costs)) == stage.cost_usd
+    (path,) = list_journals(Workspace(project.folder).journal)
+    assert any(entry.event == fell for entry in read_journal(path).entries)
+
+
+def test_the_model_is_that_of_the_role(project: Project) -> None:
+    """A role with its own model requests that one, the others the configured one."""
+    config = {
+        "agentPath": str(project.program),
+        "model": "claude-sonnet-4-5",
+        "agents": {"planning": {"model": "claude-opus-4-5"}},
+    }
+    (project.folder / ".cuggino.json").write_text(json.dumps(config))
+    with ModelServer(Model(WORK, DONE)) as server:
+        told = project.command(server, "--focus", "the task")
+    assert (0, "") == (told.code, told.complaint)
+    asked = [str(request.body["model"]) for request in server.requests]
+    assert ["claude-opus-4-5", "claude-sonnet-4-5"] == list(dict.fromkeys(asked))
+
+
+# -- a budget in money over two real agents, of which one reports no dollars
+
+
+PRICED = Message([bash("echo worked | tee one.txt")], input_tokens=200_000, output_tokens=20_000)
+MORE = Message([bash("sleep 20; echo more > two.txt")])
+OVER = Message([Text("<DONE>one</DONE>")])
+
+
+class Worker:
+    """The model of the implementing agents: work that is dear, then more of it."""
+
+    def __init__(self, *replies: Message) -> None:
+        self._left = iter(replies)
+
+    def __call__(self, _request: ModelRequest) -> Message:
+        return next(self._left, OVER)
+
+
+def run(
+    project: Project, codex: Path, claude: ModelServer, openai: ModelServer, *words: str
+) -> tuple[Sequence[ev.Event], str, int]:
+    home = project.folder.parent / "codex"
+    (home / ".codex").mkdir(parents=True, exist_ok=True)
+    (home / "tmp").mkdir(exist_ok=True)
+    program = home / "bin" / "codex"
+    program.parent.mkdir(exist_ok=True)
+    program.unlink(missing_ok=True)
+    program.symlink_to(codex)
+    own = real_codex.clean_env(home, openai.url)
+    env = {**own, **agent_env(project.folder.parent / "home", claude)}
+    env["PATH"] = f"{program.parent}:{env['PATH']}"
+    done = subprocess.run(
+        [sys.executable, "-m", "cuggino_cli", "run", "--json", *words],
+        cwd=project.folder,
+        env={**env, "CLAUDE_CODE_MAX_RETRIES": "0", "TMPDIR": own["TMPDIR"]},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    events = [ev.parse_event(line) for line in done.stdout.decode().splitlines()]
+    return events, done.stderr.decode(), done.returncode
+
+
+def test_a_budget_of_two_agents(project: Project, codex_cli: Path) -> None:
+    """Codex's tokens are priced: its session is cut when the budget is spent, and marked."""
+    worker = {"agent": "codex", "model": real_codex.MODEL}
+    config = {"agentPath": str(project.program), "agents": {"implementing": worker}}
+    (project.folder / ".cuggino.json").write_text(json.dumps(config))
+    with ModelServer(Model()) as claude, ResponsesServer(Worker(PRICED, MORE)) as openai:
+        events, complaint, code = run(
+            project, codex_cli, claude, openai, "--focus", "the task", "--budget", "0.5"
+        )
+        assert 13 == code, complaint
+        assert "The budget of the run is used up: ~$" in complaint
+        (planned,) = of(events, ev.SessionEnded)
+        assert not planned.cost_estimated
+        spent = of(events, ev.UsageUpdate)[-1]
+        assert (real_codex.MODEL, True) == (spent.model, spent.cost_estimated)
+        assert spent.cost_usd is not None
+        assert spent.cost_usd > 0.5
+        assert not (project.folder / "two.txt").exists()
+        again, complaint, code = run(
+            project, codex_cli, claude, openai, "--resume", "--budget", "10"
+        )
+    assert (0, "") == (code, complaint)
+    assert "LoopApproved" == again[-1].tag

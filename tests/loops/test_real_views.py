@@ -118,10 +118,7 @@ class Site:
     def probe(self, role: str) -> list[Turn]:
         """Return the turns in which an agent tries to change what its role may not."""
         evil = str(self.folder / ".cuggino" / f"{role}.md")
-        return [
-            self.real.tool(Run(f"sh probe.sh {role}")),
-            self.real.tool(Write(evil, "evil\n")),
-        ]
+        return [self.real.tool(Run(f"sh probe.sh {role}")), self.real.tool(Write(evil, "evil\n"))]
 
     def add(self, name: str, text: str) -> None:
         """Add a file to the first commit."""

@@ -1,16 +1,18 @@
-"""The scenarios of the coding loop, with an agent in memory and in virtual time."""
+"""Scenarios of the coding loop and of the watch, with an agent in memory, in virtual time."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from reactivex import Observable, concat, empty, from_iterable, of, operators as ops, throw
+from reactivex import Observable, concat, defer, empty, from_iterable, of, operators as ops, throw
 
 from cuggino.agents.base import SpawnOptions
-from cuggino.errors import AgentFailed, CugginoError, LoopError, ProcessError, ProcessFailed
+from cuggino.errors import AgentFailed, CugginoError, LoopError, ProcessError
 from cuggino.events import (
     AgentReplaced,
     CheckDoesNotDecide,
@@ -18,11 +20,12 @@ from cuggino.events import (
     Event,
     LoopSpecIssue,
 )
-from cuggino.loops import LoopRunOptions, LoopService, Services
+from cuggino.loops import LoopService
 from cuggino.prompts import Prompts
 from cuggino.stages import Commit
-from cuggino.storage import Workspace
-from cuggino.testing import AgentRun, InMemoryAgent, Marbles
+from cuggino.testing import AgentRun, Marbles
+from tests.loops.coding_loop import CodingLoop, fails
+from tests.loops.watching import Watching, audit_run
 from tests.vectors import event_of, matches, not_followed, rows, snake
 
 ROWS = [
@@ -30,33 +33,6 @@ ROWS = [
     for row in rows("cuggino_loop_scenarios")
     if row["id"] not in not_followed("cuggino_loop_scenarios")
 ]
-
-
-class ScriptedRepository:
-    """A repository that answers `head` and `commit` by the case."""
-
-    def __init__(self, row: dict[str, Any]) -> None:
-        self._head = row.get("head_before")
-        self._results = iter(row.get("commit_results", ()))
-        self.heads_asked = 0
-
-    def head(self) -> Observable[str | None]:
-        self.heads_asked += 1
-        return of(self._head)
-
-    def commit(self, message: str, *, exclude: tuple[Path, ...] = ()) -> Observable[Commit]:
-        match next(self._results):
-            case "nothing":
-                return empty()
-            case {"hash": short}:
-                return of(Commit(hash=short, message=message))
-            case {"fail": reason}:
-                return throw(ProcessError("git", reason))
-            case other:
-                raise AssertionError(other)
-
-    def push(self, remote: str, branch: str) -> Observable[Any]:
-        raise AssertionError("no case pushes")
 
 
 class RecordingPrompts(Prompts):
@@ -71,36 +47,28 @@ class RecordingPrompts(Prompts):
         return super().render(role, variables)
 
 
-class Played:
+class Played(CodingLoop):
     """A case, played to its end."""
 
     def __init__(self, row: dict[str, Any], folder: Path) -> None:
         (folder / row["options"].get("specsPath", ".specs")).mkdir()
-        self.workspace = Workspace(folder)
-        self.session_text: str | None = None
-        self.prompts = RecordingPrompts()
-        self.agent = InMemoryAgent(self._runs(row))
-        self._outputs = {
-            "setup": iter(row.get("setup_results", ())),
-            "check": iter(row.get("check_results", ())),
+        options: dict[str, Any] = {snake(key): value for key, value in row["options"].items()}
+        results = {
+            str(options.get(f"{kind}_command")): row.get(f"{kind}_results", ())
+            for kind in ("setup", "check")
         }
-        options = {snake(key): value for key, value in row["options"].items()}
-        self._setup = options.get("setup_command")
-        service = LoopService(
-            Services(
-                agent=self.agent,
-                workspace=self.workspace,
-                repository=ScriptedRepository(row),
-                prompts=self.prompts,
-                shell=self._shell,
-            )
+        super().__init__(
+            folder,
+            **self._runs(row),
+            commands={name: [_ran(result) for result in ran] for name, ran in results.items()},
+            commits=[self._committed(result) for result in row.get("commit_results", ())],
         )
-        self.seen = Marbles().record(
-            service.run(LoopRunOptions(cwd=folder, baseline="skip", **options)).pipe(
-                ops.do_action(self._keep_session)
-            ),
-            until=10_000,
-        )
+        self.repository.base = row.get("head_before")
+        self.session_text: str | None = None
+        self.rendered = RecordingPrompts()
+        self.service = LoopService(replace(self.service.services, prompts=self.rendered))
+        stream = self.run(**options).pipe(ops.do_action(self._keep_session))
+        self.seen = Marbles().record(stream, until=10_000)
 
     @property
     def events(self) -> list[Event]:
@@ -110,19 +78,23 @@ class Played:
     def error(self) -> Exception | None:
         return next((value for _, kind, value in self.seen if kind == "error"), None)
 
+    def _committed(self, result: Any) -> Observable[Commit]:
+        match result:
+            case "nothing":
+                return empty()
+            case {"hash": short}:
+                return defer(lambda _: of(Commit(hash=short, message=self.repository.messages[-1])))
+            case {"fail": reason}:
+                return throw(ProcessError("git", reason))
+            case other:
+                raise AssertionError(other)
+
     def _keep_session(self, _event: Event) -> None:
         files = [f for f in self.workspace.wip.glob("*.md") if f.name.count(".") == 1]
         self.session_text = files[0].read_text(encoding="utf-8") if files else self.session_text
 
-    def _shell(self, command: str, cwd: Path) -> Observable[bytes]:
-        result = next(self._outputs["setup" if command == self._setup else "check"])
-        lines = of(result["output"].encode())
-        if result["exit"]:
-            return concat(lines, throw(ProcessFailed("sh", result["exit"], "")))
-        return lines
-
-    def _runs(self, row: dict[str, Any]) -> Any:
-        runs: dict[str, list[AgentRun]] = {}
+    def _runs(self, row: dict[str, Any]) -> dict[str, Any]:
+        runs: dict[str, list[Any]] = {"planning": []}
         for agent in row["agents"]:
             said = from_iterable([self._said(emit) for emit in agent["emit"]])
             if "error" in agent:
@@ -144,6 +116,11 @@ class Played:
         return event_of({"_tag": "AgentMessage", "text": text})
 
 
+def _ran(result: dict[str, Any]) -> Observable[bytes]:
+    lines = of(result["output"].encode())
+    return concat(lines, fails(result["exit"])) if result["exit"] else lines
+
+
 @pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
 def test_scenario(row: dict[str, Any], tmp_path: Path) -> None:
     """A run emits the events, gives the inputs and leaves the files that the case expects."""
@@ -163,7 +140,7 @@ def test_scenario(row: dict[str, Any], tmp_path: Path) -> None:
     assert all(map(matches, expected, events))
 
     assert_error(row.get("expected_error"), played.error)
-    assert_inputs(row, spawned, played.prompts.inputs)
+    assert_inputs(row, spawned, played.rendered.inputs)
     issues = sorted(played.workspace.spec_issues.glob("*.md"))
     assert row.get("expected_spec_issue_files", []) == [file.read_text() for file in issues]
     if row.get("expected_session_text_at_end") is not None:
@@ -208,3 +185,61 @@ def assert_inputs(
                 assert "git diff" not in told[variable]
             else:
                 assert told[variable] == ""
+
+
+# -- the scenarios of the watch, in virtual time with real folders
+
+
+WATCHES = rows("cuggino_watch_scenarios")
+
+
+def watch(row: dict[str, Any], folder: Path) -> Watching:
+    """The case's folders, loops, audits and timeline."""
+    watching = Watching(
+        folder,
+        loops=[(run["duration"], run.get("outcome", run.get("error"))) for run in row["loops"]],
+        audits=[audit_run(run) for run in row["audit_runs"]] if row["config"]["audit"] else None,
+    )
+    folders = {"backlog": watching.workspace.backlog, "spec_issues": watching.workspace.spec_issues}
+    for kind, files in row["initial"].items():
+        for name, text in files.items():
+            (folders[kind] / name).write_text(text)
+    for entry in row["timeline"]:
+        place = folders[entry["dir"]]
+        watching.at(entry["t"], deed(entry, place), place)
+    return watching
+
+
+def deed(entry: dict[str, Any], folder: Path) -> Callable[[], object]:
+    """Apply an entry of the timeline to a folder."""
+    if entry["op"] != "remove":
+        return lambda: (folder / entry["file"]).write_text(entry["content"])
+    if entry["file"] == "<ISSUE>":
+        return lambda: next(folder.glob("*.md")).unlink()
+    return lambda: (folder / entry["file"]).unlink()
+
+
+@pytest.mark.parametrize("row", WATCHES, ids=[row["id"] for row in WATCHES])
+def test_scenario_of_a_watch(row: dict[str, Any], tmp_path: Path) -> None:
+    """A case gives its events at their seconds, or is listed with its reason and then differs."""
+    watching = watch(row, tmp_path)
+    seen = watching.play(row["until"], dispose_at=row.get("interrupt_at"))
+    expected = [
+        (e["t"], e["event"], *([e["filename"]] if e.get("filename") else []))
+        for e in row["expected"]
+    ]
+    actual = [
+        (when, event.tag)
+        if isinstance(event, LoopSpecIssue) or getattr(event, "filename", None) is None
+        else (when, event.tag, event.filename)
+        for when, _, event in seen
+    ]
+    followed = expected == actual
+    for place, names in row.get("expected_files", {}).items():
+        assert "backlog" == place
+        followed = followed and names == watching.backlog
+    if "expected_focus" in row:
+        path = row["expected_focus"].removeprefix("@<CWD>/")
+        followed = followed and path in watching.loop.options[0].focus
+    assert (row["id"] not in not_followed("cuggino_watch_scenarios")) == followed, actual
+    assert [] == watching.watched

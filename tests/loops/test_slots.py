@@ -67,14 +67,6 @@ def test_three_items_in_two_slots(tmp_path: Path) -> None:
     assert 2 == slots.most_at_work
 
 
-def test_an_item_that_arrives_uses_the_free_slot(tmp_path: Path) -> None:
-    """It need not wait for those at work."""
-    slots = watching(tmp_path, "1.md", attempts={"1.md": [(100, "candidate")]}, settle_seconds=5)
-    slots.write("2.md", when=20)
-    story = short(slots.story(90))
-    assert ["0: work 1", "25: work 2", "35: candidate 2, landing 2"] == story[:3]
-
-
 class TestSentBack:
     def test_it_begins_and_lands_before_others(self, tmp_path: Path) -> None:
         slots = watching(
@@ -127,25 +119,6 @@ class TestSentBack:
         slots = watching(tmp_path, "1.md", landings={"1.md": ["check", "check"]})
         begun = events(slots.play(100), ev.WatchProcessingItem)
         assert [0, 1, 2] == [event.returns for event in begun]
-
-    def test_after_two_returns_nothing_else_lands(self, tmp_path: Path) -> None:
-        slots = watching(
-            tmp_path,
-            *("1.md", "2.md"),
-            attempts={"2.md": [(25.0, "candidate")]},
-            landings={"1.md": ["check", "check"]},
-        )
-        assert [
-            "0: work 1, work 2",
-            "10: candidate 1, landing 1",
-            "11: back 1, work 1",
-            "21: candidate 1, landing 1",
-            "22: back 1, work 1",
-            "25: candidate 2",
-            "32: candidate 1, landing 1",
-            "33: landed 1, done 1, landing 2",
-            "34: landed 2, done 2, idle",
-        ] == short(slots.story(100))
 
     def test_it_is_parked_with_its_work(self, tmp_path: Path) -> None:
         slots = watching(tmp_path, "1.md", landings={"1.md": ["check"] * 9}, max_attempts=3)
@@ -218,15 +191,6 @@ class TestSentBack:
         slots.write("1.md", "another task", when=12)
         slots.play(100)
         assert ["1.md", 1, None] == [slots.tried[-1][0], *slots.tried[-1][2:]]
-
-    def test_a_queue_that_is_too_long_holds_new_items_back(self, tmp_path: Path) -> None:
-        names = [f"{n}.md" for n in range(1, 9)]
-        slots = watching(tmp_path, *names, slots=4, landing=100.0)
-        slots.play(15)
-        assert 7 == len(slots.tried)  # one lands, three wait
-        slots = watching(tmp_path / "other", *names, slots=4, landing=1.0)
-        slots.play(15)
-        assert 8 == len(slots.tried)
 
 
 def test_all_that_is_at_work_is_signaled_before_any_is_waited_for(
@@ -459,10 +423,10 @@ class TestControl:
         tags = [value.tag for when, _, value in seen if when == 15.0]
         assert ["SkipAsked", "WatchItemParked"] == tags
         (parked,) = events(seen, ev.WatchItemParked)
-        assert (
-            "2.md",
-            "skipped by a person; its work is in refs/cuggino/candidates/2.md",
-        ) == (parked.item, parked.reason)
+        assert ("2.md", "skipped by a person; its work is in refs/cuggino/candidates/2.md") == (
+            parked.item,
+            parked.reason,
+        )
         assert ["1.md"] == slots.trunk.landed
         recorded = list_journals(slots.workspace.journal)[0].read_text()
         assert parked.reason in recorded

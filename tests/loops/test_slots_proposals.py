@@ -260,12 +260,6 @@ class TestPersons:
         story = short(slots.story(300), "idle")
         assert ["50: back 1", "90: work 1", "100: candidate 1, landing 1"] == story[3:6]
 
-    def test_a_stop_ends_an_idle_watch_at_once(self, tmp_path: Path) -> None:
-        commands = concat(timer(30).pipe(ops.map(lambda _: ev.StopAsked())), never())
-        slots = proposing(tmp_path, "1.md", commands=commands)
-        story = slots.story(300)
-        assert (30.0, "Interrupted: interrupted") == story[-1]
-
 
 WORK = ev.WatchProcessingItem(filename="1.md", slot=2)
 END = ev.LoopApproved(iteration=1, item="1.md")

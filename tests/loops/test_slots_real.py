@@ -12,11 +12,10 @@ from reactivex.subject import Subject
 
 import cuggino
 from cuggino import events as ev
-from cuggino.errors import ConfigError, Interrupted, LoopError
+from cuggino.errors import ConfigError, Interrupted
 from cuggino.loops import Returned
 from cuggino.processes.process_tree import Ladder, ProcessTree
 from cuggino.stages.slots import TRUNK, candidate_ref
-from cuggino.storage.journal import list_journals, read_journal
 from tests.git_project import isolate_git
 from tests.limits import LIMIT
 from tests.loops.slot_project import SlotProject
@@ -74,20 +73,6 @@ def completed(events: Sequence[ev.Event]) -> list[str]:
     return sorted(e.filename for e in events if isinstance(e, ev.WatchItemCompleted))
 
 
-@pytest.mark.real_agent  # the same in virtual time in test_slots.py: with the second command
-def test_three_items_in_two_slots(tmp_path: Path) -> None:
-    """All land on the user's branch, in their tree, and nothing else is in it."""
-    project = SlotProject(tmp_path)
-    for name in "123":
-        project.item(name, f"echo {name} >word{name}.txt")
-    events = project.watch()
-    assert ["1.md", "2.md", "3.md"] == completed(events)
-    assert ["1", "2", "3"] == [(project.folder / f"word{n}.txt").read_text().strip() for n in "123"]
-    assert "" == project.git.git("status", "--short")
-    assert 4 == len(project.first_parents())
-    assert [] == [path.name for path in project.workspace.backlog.iterdir()]
-
-
 @pytest.mark.real_agent
 @pytest.mark.parametrize("most", [4, 8])
 def test_conflicts_and_red_gates(tmp_path: Path, most: int) -> None:
@@ -122,24 +107,6 @@ def test_conflicts_and_red_gates(tmp_path: Path, most: int) -> None:
     landed = [event.filename for event in events if isinstance(event, ev.WatchLanded)]
     assert len(landed) == len(set(landed))
     assert "" == project.git.git("status", "--short")
-
-
-@pytest.mark.real_agent
-def test_journal_of_landings(tmp_path: Path) -> None:
-    """The journal of the watch holds the check of each landing, and of no attempt."""
-    project = SlotProject(tmp_path, journal=True, baseline="skip")
-    for name in "12":
-        project.item(name, f"echo {name} >word{name}.txt")
-    project.watch()
-    found = [read_journal(path) for path in list_journals(project.workspace.journal)]
-    (watch,) = [journal for journal in found if journal.started.kind == "watch"]
-    said = [entry.event for entry in watch.entries]
-    kinds = ev.WatchLanding | ev.CheckCommandStarted | ev.CheckCommandOutput | ev.WatchLanded
-    landings = [event for event in said if isinstance(event, kinds)]
-    assert 2 * ["WatchLanding", "CheckCommandStarted", "CheckCommandOutput", "WatchLanded"] == [
-        event.tag for event in landings
-    ]
-    assert all(event.item == landings[0].item for event in landings[:4])
 
 
 class TestPieces:
@@ -183,18 +150,6 @@ class TestPieces:
         trunk = project.git.git("rev-parse", "refs/cuggino/trunk").strip()
         assert second.base == trunk != project.git.git("rev-parse", "HEAD").strip()
         assert "1\n" == project.git.git("show", f"{second.commit}:word2.txt")
-
-    @pytest.mark.real_agent
-    def test_an_edited_item_stays(self, tmp_path: Path) -> None:
-        project = SlotProject(tmp_path)
-        project.item("1", "echo 1 >word1.txt")
-        runtime = project.runtime()
-        made = [*cuggino.iterate(runtime.attempt("1.md"))][-1]
-        assert isinstance(made, ev.WatchCandidate)
-        (project.workspace.backlog / "1.md").write_text("something else")
-        landed = [*cuggino.iterate(runtime.land(made))]
-        assert ["1.md"] == [e.filename for e in landed if isinstance(e, ev.WatchItemRetained)]
-        assert (project.workspace.backlog / "1.md").exists()
 
     def test_rejected_work_does_not_land(self, tmp_path: Path) -> None:
         """Its check is green, but its reviewer asks for changes in each iteration."""
@@ -292,20 +247,6 @@ class TestEndings:
         place.rename(tmp_path / "over")
         assert [f"{name}.md" for name in "1234"] == completed(project.watch())
 
-    @pytest.mark.real_agent  # the same in virtual time in test_slots.py: with the second command
-    def test_a_spent_budget_ends_all_slots(self, tmp_path: Path) -> None:
-        """A larger one lets the next watch resume what was at work."""
-        project = SlotProject(tmp_path, slots=3, budget=0.015)
-        for name in "123":
-            project.item(name, f"echo {name} >word{name}.txt")
-        with pytest.raises(LoopError, match="The budget of the run is used up"):
-            project.watch()
-        assert len(project.first_parents()) <= 2
-        project.config = project.config.model_copy(update={"budget": 1.0})
-        project.watch()
-        assert 4 == len(project.first_parents())
-        assert "" == project.git.git("status", "--short")
-
 
 class TestBranches:
     """Items that land on branches of their own."""
@@ -324,33 +265,3 @@ class TestBranches:
         last = [*cuggino.iterate(runtime.attempt("4.md"))][-1]
         assert isinstance(last, ev.WatchCandidate)
         assert "1\n2\n" == project.git.git("show", f"{last.commit}:word4.txt")
-
-
-class TestGate:
-    """Candidates that land in another way than by a merge."""
-
-    @pytest.mark.real_agent  # the landing itself is in tests/stages/slots: with the second command
-    def test_the_same_work_twice(self, tmp_path: Path) -> None:
-        """The second item lands as nothing to do."""
-        project = SlotProject(tmp_path)
-        for name in "12":
-            project.item(name, "echo same >word.txt")
-        events = project.watch()
-        assert ["1.md", "2.md"] == completed(events)
-        nothing = [event.nothing for event in events if isinstance(event, ev.WatchLanded)]
-        assert [False, True] == nothing
-        assert 2 == len(project.first_parents())
-
-    @pytest.mark.real_agent  # the landing itself is in tests/stages/slots: with the second command
-    def test_a_check_that_changes_files(self, tmp_path: Path) -> None:
-        """The check did not test the files that would land, so the candidate does not land."""
-        project = SlotProject(tmp_path, check_command="date +%N >>shared.txt", max_attempts=2)
-        project.item("1", "echo 1 >word1.txt")
-        events = project.watch()
-        back = [event for event in events if isinstance(event, ev.WatchSentBack)]
-        assert [("changed-files", ("shared.txt",))] * 2 == [(e.reason, e.paths) for e in back]
-        (parked,) = [event for event in events if isinstance(event, ev.WatchItemParked)]
-        assert "its work is in refs/cuggino/candidates/1.md" in parked.reason
-        assert project.git.git("rev-parse", "refs/cuggino/candidates/1.md")
-        assert 1 == len(project.first_parents())
-        assert "begin\n" == (project.folder / "shared.txt").read_text()

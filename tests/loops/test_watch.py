@@ -12,7 +12,7 @@ import pytest
 from cuggino import errors, events as ev
 from cuggino.storage import Backlog, Survey, Workspace
 from cuggino.storage.moving import visible_entries
-from tests.loops.watching import Watching
+from tests.loops.watching import Watching, line
 
 FAILED = errors.LoopError("implementing", "the connection was lost")
 
@@ -45,13 +45,7 @@ class TestLargeBacklogs:
             for when, _, event in watching.play(19)
             if isinstance(event, ev.WatchProcessingItem)
         ]
-        assert [
-            (0, "002.md"),
-            (4, "003.md"),
-            (8, "004.md"),
-            (12, "006.md"),
-            (16, "001.md"),
-        ] == processed
+        assert "0 002.md, 4 003.md, 8 004.md, 12 006.md, 16 001.md" == line(processed)
         assert 2 == len(listed)
 
 
@@ -61,15 +55,10 @@ class TestRetries:
         watching = Watching(tmp_path, loops=[(5, FAILED)] * 3, max_attempts=3, retry_seconds=60)
         watching.write(0, "001.md")
         seen = watching.play(1000)
-        assert [
-            (0, "WatchProcessingItem"),
-            (5, "WatchItemRetry"),
-            (65, "WatchProcessingItem"),
-            (70, "WatchItemRetry"),
-            (190, "WatchProcessingItem"),
-            (195, "WatchItemParked"),
-            (195, "WatchBacklogWaiting"),
-        ] == [(when, event.tag) for when, _, event in seen]
+        assert (
+            "0 ProcessingItem, 5 ItemRetry, 65 ProcessingItem, 70 ItemRetry, "
+            "190 ProcessingItem, 195 ItemParked, 195 BacklogWaiting"
+        ) == line([(when, event.tag) for when, _, event in seen])
         retries = [event for _, _, event in seen if isinstance(event, ev.WatchItemRetry)]
         assert [(1, 60), (2, 120)] == [(event.attempt, event.retry_in) for event in retries]
         assert [] == watching.backlog
@@ -81,23 +70,15 @@ class TestRetries:
     def test_a_poisoned_item_does_not_block_the_others(self, tmp_path: Path) -> None:
         """While one item waits for its next attempt, the next one is worked on."""
         watching = Watching(
-            tmp_path,
-            loops=[(5, FAILED), (3, "approved"), (4, "approved")],
-            retry_seconds=60,
+            tmp_path, loops=[(5, FAILED), (3, "approved"), (4, "approved")], retry_seconds=60
         )
         watching.write(0, "001.md")
         watching.write(0, "002.md")
-        assert [
-            (0, "WatchProcessingItem", "001.md"),
-            (5, "WatchItemRetry", "001.md"),
-            (5, "WatchProcessingItem", "002.md"),
-            (8, "LoopApproved"),
-            (8, "WatchItemCompleted", "002.md"),
-            (65, "WatchProcessingItem", "001.md"),
-            (69, "LoopApproved"),
-            (69, "WatchItemCompleted", "001.md"),
-            (69, "WatchBacklogWaiting"),
-        ] == watching.story(500)
+        assert (
+            "0 ProcessingItem 001.md, 5 ItemRetry 001.md, 5 ProcessingItem 002.md, "
+            "8 LoopApproved, 8 ItemCompleted 002.md, 65 ProcessingItem 001.md, "
+            "69 LoopApproved, 69 ItemCompleted 001.md, 69 BacklogWaiting"
+        ) == line(watching.story(500))
 
     def test_a_new_item_is_taken_during_a_pause(self, tmp_path: Path) -> None:
         """An item that arrives while another one is paused is taken when it has settled."""
@@ -147,10 +128,9 @@ class TestRetries:
         watching = Watching(tmp_path, loops=[(5, FAILED)])
         watching.write(0, "001.md")
         watching.at(2, lambda: (watching.workspace.backlog / "001.md").unlink())
-        assert [
-            (0, "WatchProcessingItem", "001.md"),
-            (5, "WatchBacklogWaiting"),
-        ] == watching.story(100)
+        assert [(0, "WatchProcessingItem", "001.md"), (5, "WatchBacklogWaiting")] == watching.story(
+            100
+        )
 
 
 class TestEndings:
@@ -180,12 +160,7 @@ class TestEndings:
         watching = Watching(tmp_path, loops=[(1, "stalled"), (1, "stalled")])
         watching.write(0, "001.md")
         story = [entry[:2] for entry in watching.story(100) if entry[1].startswith("Watch")]
-        assert [
-            (0, "WatchProcessingItem"),
-            (1, "WatchItemRetry"),
-            (1, "WatchProcessingItem"),
-            (2, "WatchItemParked"),
-        ] == story[:4]
+        assert "0 ProcessingItem, 1 ItemRetry, 1 ProcessingItem, 2 ItemParked" == line(story[:4])
         first, second = watching.loop.options
         assert (None, False) == (first.review, first.store_findings)
         assert "made no progress: no progress." in (second.review or "")
@@ -211,11 +186,9 @@ class TestEndings:
         watching.write(0, "001.md")
         for n in range(3):
             watching.write(5 + 10 * n, "001.md", f"text {n}")
-        assert [
-            (10, "WatchItemRetained"),
-            (20, "WatchItemRetained"),
-            (30, "WatchItemParked"),
-        ] == [entry[:2] for entry in watching.story(100) if entry[1].startswith("WatchItem")]
+        assert [(10, "WatchItemRetained"), (20, "WatchItemRetained"), (30, "WatchItemParked")] == [
+            entry[:2] for entry in watching.story(100) if entry[1].startswith("WatchItem")
+        ]
 
     def test_a_full_disk_while_archiving(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -252,9 +225,9 @@ class TestDependencies:
         watching.write(0, "b.md", "task b")
         watching.write(0, "c.md", "task c")
         story = watching.story(200)
-        assert [(0, "b.md"), (2, "c.md"), (62, "b.md"), (67, "a.md")] == [
-            (when, name[0]) for when, tag, *name in story if tag == "WatchProcessingItem"
-        ]
+        assert "0 b.md, 2 c.md, 62 b.md, 67 a.md" == line(
+            [(when, name[0]) for when, tag, *name in story if tag == "WatchProcessingItem"]
+        )
         assert watching.loop.options[-1].focus.endswith("with this content:\n\ntask a")
         assert [] == watching.backlog
 
@@ -309,15 +282,10 @@ class TestProblems:
         for folder in (watching.workspace.backlog, watching.workspace.spec_issues):
             watching.polled(folder)
         watching.write(10, "001.md")
-        assert [
-            (0, "WatchBacklogWaiting"),
-            (0, "WatchPolling"),
-            (0, "WatchPolling"),
-            (40, "WatchProcessingItem", "001.md"),
-            (41, "LoopApproved"),
-            (41, "WatchItemCompleted", "001.md"),
-            (41, "WatchBacklogWaiting"),
-        ] == watching.story(100)
+        assert (
+            "0 BacklogWaiting, 0 Polling, 0 Polling, 40 ProcessingItem 001.md, "
+            "41 LoopApproved, 41 ItemCompleted 001.md, 41 BacklogWaiting"
+        ) == line(watching.story(100))
 
     def test_a_second_watch_is_refused(self, tmp_path: Path) -> None:
         """The error names the owner of the workspace."""
@@ -347,13 +315,10 @@ def test_a_thousand_items_are_counted_once(tmp_path: Path) -> None:
     for n in range(1000):
         watching.write(10, f"{n:03}.md", "x")
     story = watching.story(45)
-    assert [
-        (0, "WatchBacklogWaiting"),
-        (40, "WatchProcessingItem", "000.md"),
-        (41, "LoopApproved"),
-        (41, "WatchItemCompleted", "000.md"),
-        (41, "WatchProcessingItem", "001.md"),
-    ] == story
+    assert (
+        "0 BacklogWaiting, 40 ProcessingItem 000.md, 41 LoopApproved, "
+        "41 ItemCompleted 000.md, 41 ProcessingItem 001.md"
+    ) == line(story)
 
 
 @pytest.mark.parametrize("item_at", [10, 12, 14])

@@ -12,10 +12,7 @@ from typing import Any
 import pytest
 
 from cuggino.agents.scripted.scenario import Scenario
-from cuggino.events import (
-    LoopSpecIssue,
-    WatchTbdItemFound,
-)
+from cuggino.events import LoopSpecIssue, WatchTbdItemFound
 from tests.git_project import isolate_git
 from tests.limits import LIMIT
 from tests.loops.real_watch import FINDING, FIRST, ISSUE, SECOND, Watch, WatchProject

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -98,10 +98,7 @@ class Watching:
         """Obey what a person asks in the timeline."""
         service = WatchService(
             Services(
-                agent=self.agent,
-                workspace=self.workspace,
-                changes=self.changes,
-                control=commands,
+                agent=self.agent, workspace=self.workspace, changes=self.changes, control=commands
             ),
             loop=self.loop,  # type: ignore[arg-type]  # a double of the one method that is used
         )
@@ -171,6 +168,14 @@ def times_and_tags(seen: list[Seen]) -> Iterator[tuple[Any, ...]]:
             yield (when, value.tag, name) if name is not None else (when, value.tag)
         else:
             yield (when, kind if value is None else type(value).__name__)
+
+
+def line(story: Iterable[tuple[Any, ...]]) -> str:
+    """Return the story in a line: `5 ItemRetry 001.md` for a `WatchItemRetry` at 5 seconds."""
+    return ", ".join(
+        " ".join((f"{when:g}", *(str(word).removeprefix("Watch") for word in words)))
+        for when, *words in story
+    )
 
 
 def audit_run(run: dict[str, Any]) -> Observable[Any]:

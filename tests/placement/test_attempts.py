@@ -71,11 +71,9 @@ def test_the_first_that_passes_lands(hello: ClusterProject) -> None:
             lost[event.filename] = event
 
     events = list(cuggino.iterate(hello.run().pipe(ops.do_action(look))))
-    assert {
-        "attempt-1": "not-approved",
-        "attempt-2": "failed",
-        "attempt-4": "overtaken",
-    } == {name: one.why for name, one in lost.items()}
+    assert {"attempt-1": "not-approved", "attempt-2": "failed", "attempt-4": "overtaken"} == {
+        name: one.why for name, one in lost.items()
+    }
     liar = lost["attempt-1"]
     assert ("refs/cuggino/attempts/attempt-1/1", ("Write wrong.txt",)) == (liar.ref, liar.tried)
     assert [liar.ref] == attempt_refs(hello)
@@ -110,6 +108,7 @@ def test_what_a_worker_pushes_while_it_ends(hello: ClusterProject) -> None:
     assert [] == hello.shared_refs()
 
 
+@pytest.mark.real_agent
 def test_a_task_of_a_plan(hello: ClusterProject) -> None:
     """Its attempts have a worker each, and what is chosen lands in the clone of the run."""
 
@@ -152,6 +151,7 @@ def test_an_item(hello: ClusterProject) -> None:
     assert [] == attempt_refs(hello)
 
 
+@pytest.mark.real_agent
 def test_an_agent_of_its_own(hello: ClusterProject) -> None:
     """The worker gets the agent and the advice of its attempt."""
     own = "tests.placement.agent:ItemAgent"

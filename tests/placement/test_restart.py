@@ -11,12 +11,7 @@ from reactivex import Observable, concat, operators as ops
 
 import cuggino
 from cuggino.agents.base import SpawnOptions
-from cuggino.events import (
-    Event,
-    ImplementingStart,
-    WatchCandidate,
-    WatchItemCompleted,
-)
+from cuggino.events import Event, ImplementingStart, WatchCandidate, WatchItemCompleted
 from cuggino.storage.journal import list_journals, read_journal
 from cuggino.testing import Item, Say, Write
 from tests.placement.agent import PLAYS, sessions

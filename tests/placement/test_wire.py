@@ -34,15 +34,7 @@ from cuggino.placement.limits import (
     windows_known,
 )
 from cuggino.placement.mirror import Growth, Kept
-from cuggino.placement.wire import (
-    Failed,
-    FileGone,
-    FileGrown,
-    Limits,
-    Said,
-    decode,
-    encode,
-)
+from cuggino.placement.wire import Failed, FileGone, FileGrown, Limits, Said, decode, encode
 from cuggino.stages.slots import Slot
 from cuggino.storage import Workspace
 from cuggino.testing import InMemoryAgent

@@ -10,9 +10,16 @@ from reactivex import Observable, just, operators as ops, throw
 
 from cuggino import errors, events as ev
 from cuggino.agents.base import SpawnOptions
+from cuggino.events import AgentMessage, Done, LlmMarkerEvent, MessageDelta, Note, SessionEnded
 from cuggino.operators import Flow, marker_tags
 from cuggino.stages import Evidence, Supervision, agent_stage
 from cuggino.testing import InMemoryAgent, Marbles
+
+
+@pytest.fixture
+def t() -> Marbles:
+    return drawn()
+
 
 DONE = ev.Done(content="all")
 NOTE = ev.Note(content="mind")
@@ -88,16 +95,14 @@ class Session:
 
 
 class TestEnding:
-    def test_the_terminal_marker_comes_last(self) -> None:
+    def test_the_terminal_marker_comes_last(self, t: Marbles) -> None:
         """The agent's events pass, its result too, and the marker ends the stage."""
-        t = drawn()
         agent = t.cold("-a-t-d-s|")
         t.check(Session(agent).stream, "-a-t---s($D|)")
         t.check_subscriptions(agent, "^-------!")
 
-    def test_text_around_the_marker(self) -> None:
+    def test_text_around_the_marker(self, t: Marbles) -> None:
         """Text before the marker is shown; what comes after it is not."""
-        t = drawn()
         t.check(Session(t.cold("b-a-s|")).stream, "S---s($D|)")
 
     def test_a_marker_over_several_messages(self) -> None:
@@ -109,9 +114,8 @@ class TestEnding:
         )
         t.check(Session(t.cold("a-x-p-y-z|")).stream, "a---p----(D|)")
 
-    def test_an_agent_that_stays_is_ended(self) -> None:
+    def test_an_agent_that_stays_is_ended(self, t: Marbles) -> None:
         """After the linger time the agent's processes are ended, then the marker is emitted."""
-        t = drawn()
         order: list[str] = []
         agent = t.cold("a-d-a-t-a-a-a")
         released = agent.pipe(ops.finally_action(lambda: order.append("released")))
@@ -162,9 +166,8 @@ class TestEnding:
         t.check(Session(agent).stream, "a", dispose_at=4)
         t.check_subscriptions(agent, "^---!")
 
-    def test_it_is_cold(self) -> None:
+    def test_it_is_cold(self, t: Marbles) -> None:
         """Without a subscription no agent is spawned; the options go to it as they are."""
-        t = drawn()
         session = Session(t.cold("d|"))
         assert [] == session.agent.spawned
         t.record(session.stream)
@@ -174,9 +177,8 @@ class TestEnding:
 
 
 class TestMarkers:
-    def test_every_marker_is_given_away(self) -> None:
+    def test_every_marker_is_given_away(self, t: Marbles) -> None:
         """`on_marker` gets notes and the ending, each as it is emitted."""
-        t = drawn()
         session = Session(t.cold("n-n-d|"))
         t.check(session.stream, "N-N--(D|)")
         assert [NOTE, NOTE, DONE] == session.markers
@@ -186,9 +188,8 @@ class TestMarkers:
         t = drawn(x=ev.AgentMessage(text="<APPROVED>yes</APPROVED>"))
         t.check(Session(t.cold("x-d|")).stream, "x--(D|)")
 
-    def test_a_marker_that_cannot_be_stored(self) -> None:
+    def test_a_marker_that_cannot_be_stored(self, t: Marbles) -> None:
         """An error of `on_marker` ends the stage with it, and the agent."""
-        t = drawn()
         agent = t.cold("-n----")
         session = Session(agent)
         failure = errors.StorageError("append marker", "the disk is full")
@@ -209,9 +210,7 @@ class TestMarkers:
 
 MORE = ev.Progress(content="more")
 BOTH = ev.ContradictoryMarkers(
-    phase="implementing",
-    counted="PROGRESS",
-    markers=(("DONE", "all"), ("PROGRESS", "more")),
+    phase="implementing", counted="PROGRESS", markers=(("DONE", "all"), ("PROGRESS", "more"))
 )
 
 
@@ -302,9 +301,8 @@ class TestWhereAMarkerCounts:
 
 
 class TestAskedOnceMore:
-    def test_an_agent_without_marker_is_asked_in_its_session(self) -> None:
+    def test_an_agent_without_marker_is_asked_in_its_session(self, t: Marbles) -> None:
         """It is asked for one of its terminal markers, in the session that it reported."""
-        t = drawn()
         first, second = t.cold("a--s|"), t.cold("a-d-s|")
         session = Session(first, second, can_resume=True)
         t.check(session.stream, "a--s(Ma)---s(€D|)")
@@ -316,16 +314,14 @@ class TestAskedOnceMore:
         assert "<PROGRESS>...</PROGRESS>, <DONE>...</DONE>." in reminder.prompt
         assert "NOTE" not in reminder.prompt
 
-    def test_without_a_reported_session_its_own_id_is_resumed(self) -> None:
+    def test_without_a_reported_session_its_own_id_is_resumed(self, t: Marbles) -> None:
         """An agent that reported no session id is resumed by the id it was started with."""
-        t = drawn()
         session = Session(t.cold("a|"), t.cold("d|"), can_resume=True)
         t.check(session.stream, "aM(D|)")
         assert "s-1" == session.agent.spawned[1].resume_session_id
 
-    def test_it_is_asked_only_once(self) -> None:
+    def test_it_is_asked_only_once(self, t: Marbles) -> None:
         """Silent again it is replaced by an agent that gets its words and its work."""
-        t = drawn()
         session = Session(t.cold("a|"), t.cold("t|"), t.cold("-d|"), can_resume=True)
         t.check(session.stream, "a(Mt)A-(D|)")
         _, _, fresh = session.agent.spawned
@@ -359,16 +355,14 @@ class TestAskedOnceMore:
         session = Session(t.cold("a|"), t.cold("#"), facts=ev.Progress(content="work"))
         assert 12 == session.error(t).code
 
-    def test_without_facts_it_is_an_error(self) -> None:
+    def test_without_facts_it_is_an_error(self, t: Marbles) -> None:
         """The stage fails once the reminder and the fresh agent are used up."""
-        t = drawn()
         session = Session(t.cold("a|"), t.cold("a|"), t.cold("t|"), can_resume=True)
         assert "(last event: ToolCall)" in session.error(t).message
         assert 3 == len(session.agent.spawned)
 
-    def test_an_agent_that_cannot_resume_is_replaced(self) -> None:
+    def test_an_agent_that_cannot_resume_is_replaced(self, t: Marbles) -> None:
         """If sessions cannot be resumed, a fresh agent takes over at once."""
-        t = drawn()
         session = Session(t.cold("a|"), t.cold("d|"))
         t.check(session.stream, "aA(D|)")
 
@@ -388,9 +382,8 @@ class TestAskedOnceMore:
         session.error(t)
         assert 1 == len(session.agent.spawned)
 
-    def test_disposal_while_it_is_asked(self) -> None:
+    def test_disposal_while_it_is_asked(self, t: Marbles) -> None:
         """Disposed in the second session, that one is released."""
-        t = drawn()
         second = t.cold("-----")
         t.check(Session(t.cold("a|"), second, can_resume=True).stream, "aM", dispose_at=4)
         t.check_subscriptions(second, "-^--!")
@@ -447,3 +440,62 @@ class TestErrors:
         """An error that is not the session's own is not taken for the phase's."""
         failure = ZeroDivisionError()
         assert [(0, "error", failure)] == drawn().record(Session(throw(failure)).stream)
+
+
+# -- an agent whose messages come in deltas, as a stage
+
+
+NOTE, DONE = Note(content="mind"), Done(content="all")
+SAID = "so <NOTE>mind</NOTE> and\n<DONE>all</DONE> bye"
+
+
+def delta(text: str, message_id: str = "m") -> MessageDelta:
+    return MessageDelta(text=text, message_id=message_id)
+
+
+def written(**events: Any) -> Marbles:
+    """The marks of this file: capital letters are what comes out of the stage."""
+    return Marbles(
+        **{
+            "1": delta("so <NOTE>mi"),
+            "2": delta("nd</NOTE> and\n<DONE>all</DONE> by"),
+            "3": delta("e"),
+            "m": AgentMessage(text=SAID, message_id="m"),
+            "d": AgentMessage(text="<DONE>all</DONE>", message_id="n"),
+            "s": SessionEnded(outcome="completed"),
+            "A": delta("so"),
+            "S": AgentMessage(text="so", message_id="m"),
+            "N": NOTE,
+            "B": delta("and"),
+            "T": AgentMessage(text="and", message_id="m"),
+            "D": DONE,
+            **events,
+        }
+    )
+
+
+def stage(stream: Observable[Any], told: list[LlmMarkerEvent]) -> Observable[Any]:
+    return agent_stage(
+        InMemoryAgent({"implementing": [stream]}),
+        SpawnOptions(prompt="Do it.", cwd=Path(), role="implementing"),
+        phase="implementing",
+        tags=marker_tags(Note, Done),
+        on_marker=told.append,
+        linger=5,
+    )
+
+
+def test_a_note_comes_while_its_message_is_written() -> None:
+    """A note is emitted when complete; a terminal marker when its message is complete."""
+    t = written()
+    told: list[LlmMarkerEvent] = []
+    t.check(stage(t.cold("1-2-------------3-m-s|"), told), "A-(SNB)---------------T-s(D|)")
+    assert [NOTE, DONE] == told
+
+
+def test_a_last_word_that_is_taken_back() -> None:
+    """A discarded message does not count: its replacement ends the stage."""
+    t = written()
+    told: list[LlmMarkerEvent] = []
+    t.check(stage(t.cold("1-2------------d-s|"), told), "A-(SNB)--------------s(D|)")
+    assert [NOTE, DONE] == told

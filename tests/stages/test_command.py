@@ -14,13 +14,7 @@ from cuggino import run
 from cuggino.errors import LineTooLong, ProcessFailed, SpawnFailed, StorageError
 from cuggino.events import CheckCommandOutput, SetupCommandOutput
 from cuggino.processes import KeptProcesses
-from cuggino.stages import (
-    Shell,
-    command_stage,
-    keeping_shell,
-    shell_lines,
-    shell_with,
-)
+from cuggino.stages import Shell, command_stage, keeping_shell, shell_lines, shell_with
 from cuggino.testing import Marbles, no_leaks
 
 Output = CheckCommandOutput | SetupCommandOutput
@@ -46,13 +40,7 @@ def stage(
             return stream
 
     return command_stage(
-        kind,
-        command,
-        shell=shell,
-        cwd=file.parent,
-        iteration=3,
-        output_file=file,
-        timeout=timeout,
+        kind, command, shell=shell, cwd=file.parent, iteration=3, output_file=file, timeout=timeout
     )
 
 
@@ -321,11 +309,7 @@ class TestWithTheRealShell:
         assert not _is_alive(int(event.output.split()[-1]))
 
     @pytest.mark.parametrize(
-        "shell",
-        [
-            shell_with({"SLOT": "2"}),
-            keeping_shell(KeptProcesses(), {"SLOT": "2"}),
-        ],
+        "shell", [shell_with({"SLOT": "2"}), keeping_shell(KeptProcesses(), {"SLOT": "2"})]
     )
     def test_variables_of_a_run(self, file: Path, shell: Shell) -> None:
         """They are added to the environment of this process."""

@@ -1,16 +1,21 @@
-"""Fingerprints of a repository: the changes that count as another state, and those that do not."""
+"""Fingerprints of a project, with and without git, and of plans."""
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from cuggino import run
-from cuggino.stages.fingerprint import fingerprint_stage
-from tests.git_project import GitProject
+from cuggino.operators import Flow, LoopScheduler, on_loop, pause
+from cuggino.stages import fingerprint as fingerprint_module
+from cuggino.stages.fingerprint import checked_items, fingerprint_stage, trace_stage
+from cuggino.testing import no_leaks
+from tests.git_project import EXCLUDED, GitProject, is_alive
+from tests.processes.subscribers import eventually
 from tests.stages.fingerprints import LATER, commit_all, fill, fingerprint
 
 
@@ -130,3 +135,307 @@ class TestInARepository:
         assert first == fingerprint(project.root)
         commit_all(project)
         assert first == fingerprint(project.root)
+
+
+# -- fingerprints without git, of plans, and what happens when they fail
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, place: Path) -> set[str]:
+    """Make the system refuse an operation on the place; return the places, as root never sees."""
+    places = {str(place)}
+    real = getattr(owner, name)
+
+    def refused(path: object, *args: object, **options: object) -> object:
+        if not isinstance(path, int) and os.fsdecode(path) in places:  # type: ignore[arg-type]
+            raise PermissionError("refused")
+        return real(path, *args, **options)
+
+    monkeypatch.setattr(owner, name, refused)
+    return places
+
+
+class TestWithoutGit:
+    @pytest.fixture
+    def folder(self, project: GitProject, tmp_path: Path) -> Path:
+        folder = tmp_path / "folder"
+        for name in ("a.txt", "sub/b.txt", ".env"):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(name)
+        return folder
+
+    @pytest.mark.parametrize(
+        "name", ["a.txt", "new", "sub/new", ".env", os.fsdecode(b"n\xff\n"), "build/out.txt"]
+    )
+    def test_content_counts(self, folder: Path, name: str) -> None:
+        """A changed or a new file changes it, and a revert gives the former state."""
+        file = folder / name
+        old = file.read_bytes() if file.exists() else None
+        before = fingerprint(folder)
+        file.parent.mkdir(exist_ok=True)
+        try:
+            file.write_text("x")
+        except OSError:
+            assert b"\xff" in os.fsencode(name), "only this file system may refuse invalid UTF-8"
+            return
+        changed = fingerprint(folder)
+        assert before != changed
+        os.utime(file, (LATER, LATER))
+        assert changed == fingerprint(folder)
+        if old is None:
+            file.unlink()
+        else:
+            file.write_bytes(old)
+        assert before == fingerprint(folder)
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            ".specs/s.md",
+            ".cuggino/wip/x.md",
+            ".cache/x",
+            "node_modules/x/y.js",
+            "sub/__pycache__/b.pyc",
+            "target/CACHEDIR.TAG",
+            "env/pyvenv.cfg",
+        ],
+    )
+    def test_generated_and_hidden_folders_do_not_count(self, folder: Path, name: str) -> None:
+        """Caches, environments, hidden folders and excluded files change nothing."""
+        before = fingerprint(folder)
+        file = folder / name
+        file.parent.mkdir(parents=True)
+        file.write_text("x")
+        assert before == fingerprint(folder)
+
+    def test_links_are_not_followed(self, folder: Path) -> None:
+        """A link counts with its target's name, even in a cycle, not with the target's content."""
+        before = fingerprint(folder)
+        (folder / "up").symlink_to("..")
+        first = fingerprint(folder)
+        (folder.parent / "other.txt").write_text("x")
+        assert first == fingerprint(folder)
+        (folder / "up").unlink()
+        (folder / "up").symlink_to("../..")
+        assert 3 == len({before, first, fingerprint(folder)})
+
+    def test_unreadable_and_special_files(self, folder: Path) -> None:
+        """Files and folders without permission and pipes neither block nor fail."""
+        os.mkfifo(folder / "pipe")
+        (folder / "a.txt").chmod(0)
+        (folder / "sub").chmod(0)
+        try:
+            before = fingerprint(folder)
+            assert before == fingerprint(folder)
+            (folder / "new").write_text("x")
+            assert before != fingerprint(folder)
+        finally:
+            (folder / "sub").chmod(0o755)
+
+    def test_a_folder_that_cannot_be_listed(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Its contents do not matter; if the project itself is unreadable, it equals nothing."""
+        before = fingerprint(folder)
+        refused = refuse(monkeypatch, os, "scandir", folder / "sub")
+        unreadable = fingerprint(folder)
+        (folder / "sub" / "new").write_text("x")
+        assert before != unreadable == fingerprint(folder)
+        refused.add(str(folder))
+        failed = fingerprint(folder)
+        assert failed != fingerprint(folder)
+
+    def test_a_file_that_cannot_be_read(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It counts with its size."""
+        before = fingerprint(folder)
+        refuse(monkeypatch, os, "open", folder / "a.txt")
+        unreadable = fingerprint(folder)
+        (folder / "a.txt").write_text("txt.a")
+        assert before != unreadable == fingerprint(folder)
+        (folder / "a.txt").write_text("longer than before")
+        assert unreadable != fingerprint(folder)
+
+    @pytest.mark.parametrize("is_repository", [True, False])
+    def test_a_file_that_vanishes(
+        self, filled: GitProject, folder: Path, monkeypatch: pytest.MonkeyPatch, is_repository: bool
+    ) -> None:
+        """A file that is listed and then gone does not count."""
+        place = filled.root if is_repository else folder
+        before = fingerprint(place)
+        (place / "new").write_text("x")
+        assert before != fingerprint(place)
+        refuse(monkeypatch, Path, "lstat", place / "new")
+        assert before == fingerprint(place)
+
+    def test_pauses_change_nothing(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Between two slices of files others get their turn; the fingerprint stays the same."""
+        for n in range(3):
+            (folder / f"new{n}").write_text(str(n))
+        before = fingerprint(folder)
+        pauses: list[float] = []
+
+        def noted(seconds: float) -> Flow[None]:
+            pauses.append(seconds)
+            return pause(seconds)
+
+        monkeypatch.setattr(fingerprint_module, "pause", noted)
+        monkeypatch.setattr(fingerprint_module, "_SLICE_FILES", 2)
+        assert before == fingerprint(folder)
+        assert pauses
+
+    def test_git_is_not_installed(
+        self, filled: GitProject, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        """Without the program git the files themselves count."""
+        monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+        before = fingerprint(filled.root)
+        assert before == fingerprint(filled.root)
+        filled.write("a.txt", "x\n")
+        assert before != fingerprint(filled.root)
+
+    def test_a_broken_repository(self, filled: GitProject) -> None:
+        """If git fails, the files themselves count."""
+        filled.write(".git/HEAD", "nonsense\n")
+        before = fingerprint(filled.root)
+        assert before == fingerprint(filled.root)
+        filled.write("a.txt", "x\n")
+        assert before != fingerprint(filled.root)
+
+
+class TestPlan:
+    PLAN = "# Plan\n\n- [ ] one\n- [x] two\n  - [ ] three\n\n# Progress Log\n"
+
+    def test_checked_boxes_count_and_words_do_not(self, filled: GitProject) -> None:
+        """A box that is checked is progress, neither words nor the progress log are."""
+        plan = filled.write(".cuggino/wip/x.md", self.PLAN)
+        before = fingerprint(filled.root, plan=plan)
+        plan.write_text(self.PLAN.replace("one", "eins") + "\n- [x] all of it\n")
+        assert before == fingerprint(filled.root, plan=plan)
+        plan.write_text(self.PLAN.replace("[ ] three", "[X] three"))
+        assert before != fingerprint(filled.root, plan=plan)
+
+    def test_plans_that_nobody_has_worked_on_are_alike(self, filled: GitProject) -> None:
+        """A new plan alone, a missing one or an unreadable one is not progress."""
+        without = fingerprint(filled.root)
+        plan = filled.root / ".cuggino"
+        assert without == fingerprint(filled.root, plan=plan / "missing.md")
+        plan.mkdir()
+        assert without == fingerprint(filled.root, plan=plan)
+        for text in ("- [ ] one\n", "- [ ] one\n- [ ] two\n", ""):
+            file = filled.write(".cuggino/wip/x.md", text)
+            assert without == fingerprint(filled.root, plan=file)
+
+    @pytest.mark.parametrize(
+        ("plan", "expected"),
+        [
+            ("", ()),
+            ("- [x] a\n* [ ] b\n+ [X] c\n", (0, 2)),
+            ("1. [ ] a\n2) [x] b\n", (1,)),
+            ("> - [x] quoted\n\t- [x] deep", (0, 1)),
+            ("- [x]\n- [x]no space\n- [] none\n[x] none", (0,)),
+            ("```\n- [x] code\n```\n- [x] a", (0,)),
+            ("````\n```\n- [x] code\n````\n- [x] a", (0,)),
+            ("~~~ text\n- [x] code", ()),
+            ("- [x] a\n# Progress Log\n- [x] b", (0,)),
+            ("- [x] a\n## progress log ##\n- [x] b", (0,)),
+        ],
+    )
+    def test_what_a_checked_box_is(self, plan: str, expected: tuple[int, ...]) -> None:
+        """List items with a checked box count by position, outside of code and of the log."""
+        assert expected == checked_items(plan)
+
+
+class TestTrace:
+    """What agents leave that no commit would hold."""
+
+    @pytest.mark.parametrize("is_repository", [True, False])
+    @pytest.mark.parametrize(
+        ("change", "is_seen"),
+        [
+            (lambda root: (root / "empty").mkdir(), True),
+            (lambda root: (root / "build.log").write_text("2"), True),
+            (lambda root: (root / "a.txt").touch(), False),
+            (lambda root: _write(root / "__pycache__" / "a.pyc"), False),
+            (lambda root: _write(root / ".cache" / "a"), False),
+            (lambda root: _write(root / ".data" / "a"), True),
+            (lambda root: _write(root / ".cuggino" / "a"), False),
+        ],
+    )
+    def test_what_counts(
+        self,
+        filled: GitProject,
+        change: Callable[[Path], object],
+        is_seen: bool,
+        is_repository: bool,
+    ) -> None:
+        """Empty folders and ignored files count, caches and other hidden folders do not."""
+        if not is_repository:
+            shutil.rmtree(filled.root / ".git")
+        before = trace(filled.root)
+        assert before == trace(filled.root)
+        change(filled.root)
+        assert is_seen == (before != trace(filled.root))
+
+    def test_a_tag_counts(self, filled: GitProject) -> None:
+        """A new tag counts, a new branch does not."""
+        before = trace(filled.root)
+        filled.git("branch", "other")
+        assert before == trace(filled.root)
+        filled.git("tag", "v1")
+        assert before != trace(filled.root)
+
+    def test_a_failure_equals_nothing(self, tmp_path: Path) -> None:
+        """An unreadable project has a new trace each time, and is not an error."""
+        assert trace(tmp_path / "missing") != trace(tmp_path / "missing")
+
+
+def trace(folder: Path) -> str | None:
+    return run(trace_stage(folder, exclude=EXCLUDED))
+
+
+def _write(file: Path) -> None:
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("x")
+
+
+class TestFailure:
+    def test_a_failure_equals_nothing(self, tmp_path: Path) -> None:
+        """An unreadable state has a new value each time, and is not an error."""
+        assert fingerprint(tmp_path / "missing") != fingerprint(tmp_path / "missing")
+
+    def test_too_late_is_a_failure(self, filled: GitProject) -> None:
+        """A fingerprint that takes too long is a new value each time, and no error."""
+        stage = fingerprint_stage(filled.root, exclude=(), plan=None, timeout=0)
+        with no_leaks():
+            assert run(stage) != run(stage)
+
+    def test_nothing_is_left(self, filled: GitProject) -> None:
+        """No process, thread or file is left after it has ended."""
+        filled.write("new.txt")
+        with no_leaks():
+            fingerprint(filled.root)
+
+    def test_disposal_ends_git(
+        self, filled: GitProject, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        """A git that hangs is gone when the disposal returns, and nothing is emitted."""
+        (tmp_path / "bin").mkdir()
+        fake = tmp_path / "bin" / "git"
+        fake.write_text(
+            f"#!/bin/sh\necho $$ > {tmp_path}/new && mv {tmp_path}/new {tmp_path}/pid\nsleep 600\n"
+        )
+        fake.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+        seen: list[str] = []
+        with no_leaks():
+            scheduler = LoopScheduler()
+            stage = fingerprint_stage(filled.root, exclude=(), plan=None)
+            running = on_loop(stage).subscribe(seen.append, scheduler=scheduler)
+            assert eventually((tmp_path / "pid").exists)
+            pid = int((tmp_path / "pid").read_text())
+            assert is_alive(pid)
+            running.dispose()
+            assert not is_alive(pid)
+            scheduler.close()
+        assert [] == seen

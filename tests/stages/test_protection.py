@@ -82,18 +82,14 @@ ATTACKS = {
     ),
     "no journal": Attack("rm -r .cuggino/journal", ".cuggino/journal/run.jsonl"),
     "another journal": Attack(
-        "echo x > .cuggino/journal/old.jsonl",
-        told=".cuggino/journal/old.jsonl",
-        undone=False,
+        "echo x > .cuggino/journal/old.jsonl", told=".cuggino/journal/old.jsonl", undone=False
     ),
     "jobs that need no verification": Attack(
         "echo '[]' > .cuggino/unverified-jobs.json", ".cuggino/unverified-jobs.json"
     ),
     "settings": Attack("echo '{}' > .cuggino.json", ".cuggino.json"),
     "an item taken for done": Attack(
-        "mv .cuggino/backlog/one.md .cuggino/archive/",
-        told=".cuggino/backlog/one.md",
-        undone=False,
+        "mv .cuggino/backlog/one.md .cuggino/archive/", told=".cuggino/backlog/one.md", undone=False
     ),
     "no backlog": Attack("rm -r .cuggino/backlog", ".cuggino/backlog/one.md"),
     "specifications behind a link": Attack(

@@ -1,16 +1,19 @@
-"""Pushes of a real git: those that arrive, are refused, or hang."""
+"""Pushes of a real git: those that arrive, are refused, or hang; and the commits since another."""
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 from reactivex import interval, operators as ops
 
+import cuggino
 from cuggino import run
 from cuggino.events import CommitPerformed, PushFailed, PushPerformed
 from cuggino.git import push_gist
 from cuggino.stages import GitRepository, push_to
+from cuggino.stages.repository import commits_since
 from cuggino.testing import no_leaks
 from tests.git_project import GitProject, commit, is_alive
 
@@ -90,24 +93,6 @@ class TestPushed:
         project.git("checkout", "--quiet", "--detach")
         assert isinstance(pushed(project), PushPerformed)
         assert head == project.git("rev-parse", "main", cwd=remote).strip()
-
-    def test_the_users_ssh_is_used(
-        self, project: GitProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """ssh never prompts, unless the user has configured how it is called."""
-        program = ssh(project, tmp_path, f'echo "$0 $@" >> {tmp_path}/calls; exit 1')
-        make_commit(project, "a")
-        monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-        refused(project)
-        project.git("config", "core.sshCommand", f"{program} -o Configured=yes")
-        refused(project)
-        monkeypatch.setenv("GIT_SSH_COMMAND", f"{program} -o Environment=yes")
-        refused(project)
-        calls = (tmp_path / "calls").read_text().splitlines()
-        calls = [call for call in calls if "git-receive-pack" in call]
-        assert [True, False, False] == ["BatchMode=yes" in call for call in calls]
-        assert "Configured=yes" in calls[1]
-        assert "Environment=yes" in calls[2]
 
 
 class TestRefused:
@@ -227,3 +212,85 @@ class TestHanging:
         with no_leaks():
             assert "git push exited with code" in refused(project)
         assert not (tmp_path / "asked").exists()
+
+
+# -- `commits_since`, with a real repository
+
+
+def git(folder: Path, *words: str) -> str:
+    command = ["git", "-C", str(folder), "-c", "user.name=n", "-c", "user.email=e@x", *words]
+    return subprocess.check_output(command, text=True).strip()
+
+
+def commit_in(folder: Path, subject: str) -> str:
+    git(folder, "commit", "-q", "--allow-empty", "-m", subject)
+    return git(folder, "rev-parse", "HEAD")
+
+
+def since(folder: Path, base: str | None) -> list[list[str]]:
+    found = cuggino.run(commits_since(folder, base))
+    assert isinstance(found, list)
+    return found
+
+
+def test_what_is_behind_a_commit(tmp_path: Path) -> None:
+    """The abbreviated hash and the subject of each, the oldest first."""
+    git(tmp_path, "init", "-q")
+    base = commit_in(tmp_path, "feat: a")
+    first, second = commit_in(tmp_path, "fix: b\n\nlong text"), commit_in(tmp_path, "docs: ä c")
+    found = since(tmp_path, base)
+    assert ["fix: b", "docs: ä c"] == [subject for _, subject in found]
+    for full, (short, _) in zip((first, second), found, strict=True):
+        assert full.startswith(short)
+    assert [] == since(tmp_path, second)
+
+
+def test_the_first_commits(tmp_path: Path) -> None:
+    """Without a commit before all are new; in an empty repository there are none."""
+    git(tmp_path, "init", "-q")
+    assert [] == since(tmp_path, None)
+    commit_in(tmp_path, "feat: a")
+    commit_in(tmp_path, "feat: b")
+    assert ["feat: a", "feat: b"] == [subject for _, subject in since(tmp_path, None)]
+
+
+def test_an_amended_commit(tmp_path: Path) -> None:
+    """An amended commit is a new one, although the old one is on no branch any more."""
+    git(tmp_path, "init", "-q")
+    commit_in(tmp_path, "feat: a")
+    base = commit_in(tmp_path, "feat: b")
+    git(tmp_path, "commit", "-q", "--amend", "--allow-empty", "-m", "feat: c")
+    assert ["feat: c"] == [subject for _, subject in since(tmp_path, base)]
+
+
+def test_no_repository(tmp_path: Path) -> None:
+    """There are none, also where the commit before is not known."""
+    assert [] == since(tmp_path, None)
+    assert [] == since(tmp_path, "0" * 40)
+    git(tmp_path, "init", "-q")
+    commit_in(tmp_path, "feat: a")
+    assert [] == since(tmp_path, "0" * 40)
+
+
+def test_settings_of_a_person(tmp_path: Path) -> None:
+    """Colours and signatures that are always shown do not get between."""
+    git(tmp_path, "init", "-q")
+    base = commit_in(tmp_path, "feat: a")
+    for key, value in (("color.ui", "always"), ("log.showSignature", "true"), ("log.follow", "1")):
+        git(tmp_path, "config", key, value)
+    commit_in(tmp_path, "feat: b")
+    assert ["feat: b"] == [subject for _, subject in since(tmp_path, base)]
+
+
+def test_at_most_the_latest(tmp_path: Path) -> None:
+    """Of very many it is the latest 200."""
+    git(tmp_path, "init", "-q")
+    stream = "".join(
+        f"commit refs/heads/x\ncommitter n <e@x> {n} +0000\ndata {len(f'c{n}')}\nc{n}\n"
+        for n in range(1, 206)
+    )
+    command = ["git", "-C", str(tmp_path), "fast-import", "--quiet"]
+    subprocess.run(command, input=stream.encode(), check=True)
+    git(tmp_path, "checkout", "-q", "x")
+    found = [subject for _, subject in since(tmp_path, None)]
+    assert [f"c{n}" for n in range(6, 206)] == found

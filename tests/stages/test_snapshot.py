@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from cuggino.events import SnapshotFailed, SnapshotTaken, dump_event, parse_even
 from cuggino.git import work_tree
 from cuggino.processes import process_output
 from cuggino.stages import GitSnapshots, NoSnapshots
+from tests.git_commands import note_git
 from tests.git_project import GitProject, make_once
 from tests.stages.trees import snapshots_of, take, tree_of, undo
 
@@ -420,3 +422,126 @@ def test_a_kill_at_any_instant(
         assert {f"new-{instant}.txt": "700"} == taken.modes
     filled.git("fsck", "--strict")
     assert instant > 20
+
+
+# -- snapshots of a few changes, which are stored without git
+
+
+@pytest.fixture
+def nested(project: GitProject) -> GitProject:
+    """A repository with a commit."""
+    project.write(".gitignore", "*.log\n")
+    for name in ("a.txt", "src/b.txt", "src/deep/c.txt", "src-x", "src0/d.txt", "other/e.txt"):
+        project.write(name, name)
+    project.git("add", "--all")
+    project.git("commit", "--quiet", "--message", "first")
+    return project
+
+
+@pytest.fixture
+def commands(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The git commands of snapshots that are run from now on."""
+    return note_git(monkeypatch)
+
+
+def test_it_costs_one_process(nested: GitProject, commands: list[str]) -> None:
+    """One `git status` finds the changes; they are stored without another process."""
+    snapshots = snapshots_of(nested)
+    nested.write("src/b.txt", "first")
+    take(snapshots)
+    commands.clear()
+    nested.write("src/b.txt", "second")
+    nested.write("src/new.txt", "new")
+    taken = take(snapshots)
+    assert ["status", "for-each-ref"] == commands
+    nested.git("add", "src/new.txt")
+    take(snapshots)
+    take(snapshots)
+    rest = ["status", "ls-files", "for-each-ref", "status", "for-each-ref"]
+    assert ["status", "for-each-ref", *rest] == commands
+    (nested.root / "src/b.txt").unlink()
+    undo(snapshots, taken)
+    assert "second" == (nested.root / "src/b.txt").read_text()
+
+
+def test_many_changes_are_stored_by_git(
+    nested: GitProject, commands: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Above a number or a size git stores them, and only later changes are left."""
+    monkeypatch.setattr(work_tree, "_FEW_FILES", 3)
+    monkeypatch.setattr(work_tree, "_FEW_BYTES", 100)
+    snapshots = snapshots_of(nested)
+    nested.write("src/b.txt", "first")
+    take(snapshots)
+    for count in range(4):
+        nested.write(f"src/{count}.txt")
+    commands.clear()
+    take(snapshots)
+    assert ["status", "update-index", "write-tree", "for-each-ref"] == commands
+    nested.write("src/b.txt", "x" * 101)
+    take(snapshots)
+    assert ["status", "update-index", "write-tree", "for-each-ref"] == commands[4:]
+    nested.write("src/b.txt", "second")
+    assert "second" == nested.git("show", f"{take(snapshots).ref}:src/b.txt")
+    assert ["status", "for-each-ref"] == commands[8:]
+
+
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(n, marks=pytest.mark.real_agent) for n in range(2, 6))]
+)
+def test_the_same_tree_as_of_git(
+    nested: GitProject, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """After any changes to files, folders and links, the tree is the one that git stores."""
+    random = Random(seed)
+    ours = snapshots_of(nested)
+    gits = GitSnapshots(nested.root, nested.root / ".cuggino/snapshots-2")
+    take(ours, name="ours")
+    for number in range(12):
+        for _ in range(random.randint(1, 4)):
+            _change(nested.root, random)
+        before = take(ours, f"s-{number}", "ours")
+        with monkeypatch.context() as patch:
+            patch.setattr(work_tree, "_FEW_FILES", -1)
+            expected = take(gits, f"s-{number}", "gits")
+        trees = nested.git("rev-parse", f"{before.ref}^{{tree}}", f"{expected.ref}^{{tree}}")
+        assert 1 == len(set(trees.split())), trees
+    nested.git("fsck", "--strict", "--no-dangling")
+    now = tree_of(nested.root)
+    for _ in range(5):
+        _change(nested.root, random)
+    undo(ours, before)
+    assert now == tree_of(nested.root)
+
+
+_NAMES = ("a", "a.txt", "src", "src-x", "src0", "b.txt", "deep", "sp ace", "ä", "new\nline")
+
+
+def _change(root: Path, random: Random) -> None:
+    """Write, link, remove or replace something."""
+    path = root.joinpath(*random.choices(_NAMES, k=random.randint(1, 3)))
+    for place in (*reversed(path.relative_to(root).parents[:-1]), path.relative_to(root)):
+        here = root / place
+        if here.is_symlink() or (here.exists() and (here == path or not here.is_dir())):
+            shutil.rmtree(here) if here.is_dir() and not here.is_symlink() else here.unlink()
+    act = random.randrange(6)
+    if act:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    if act == 1:
+        path.symlink_to(random.choice(_NAMES))
+    elif act > 1:
+        path.write_bytes(os.urandom(random.randint(0, 40)))
+        path.chmod(0o755 if act == 2 else 0o644)
+
+
+def test_packed_trees(nested: GitProject, commands: list[str]) -> None:
+    """A tree that git has packed is left to git; the ones after it are not."""
+    take(snapshots_of(nested))
+    nested.git("gc", "--quiet", "--prune=now")
+    snapshots = snapshots_of(nested)
+    commands.clear()
+    for text, stored_by_git in (("first", True), ("second", False)):
+        nested.write("src/deep/c.txt", text)
+        assert text == nested.git("show", f"{take(snapshots).ref}:src/deep/c.txt")
+        assert stored_by_git == ("write-tree" in commands)
+        commands.clear()

@@ -112,10 +112,7 @@ CHANGES: dict[str, Act] = {
         _unlink("a.txt"), lambda p: (p.root / "a.txt/empty").mkdir(parents=True)
     ),
     "a file that is ignored now": _all(
-        _write(".gitignore", "tool\nsrc/\n"),
-        _write("tool"),
-        _rmtree("src"),
-        _write("src/new.txt"),
+        _write(".gitignore", "tool\nsrc/\n"), _write("tool"), _rmtree("src"), _write("src/new.txt")
     ),
     "another branch": _all(
         _git("stash", "--quiet", "--include-untracked"),
@@ -435,8 +432,7 @@ def test_a_linked_worktree(filled: GitProject, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "seed",
-    [*range(3), *(pytest.param(n, marks=pytest.mark.real_agent) for n in range(3, 12))],
+    "seed", [*range(3), *(pytest.param(n, marks=pytest.mark.real_agent) for n in range(3, 12))]
 )
 def test_random_changes(filled: GitProject, seed: int) -> None:
     """After any changes between snapshots, each of them can be restored, in any order."""

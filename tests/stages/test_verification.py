@@ -442,10 +442,7 @@ def test_a_command_keeps_its_outcome(work: GitProject) -> None:
     """A command's changes are put back and kept; it does not fail, and its outcome counts."""
     project = work.root
     command = Session(
-        project,
-        "implementing",
-        lambda: (project / ".specs/a.md").write_text("easy"),
-        voids=False,
+        project, "implementing", lambda: (project / ".specs/a.md").write_text("easy"), voids=False
     )
     [_, violated, verdict] = command.events
     assert (command.error, verdict) == (None, VERDICT)

@@ -1,4 +1,4 @@
-"""Attempts whose client dies, and how another client receives them."""
+"""Attempts whose client, worker or scheduler dies, and how another client receives them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,11 +15,22 @@ from distributed import Client
 from reactivex import operators as ops
 
 from cuggino import run
-from cuggino.placement.dask import DaskLink, Placed, RemoteFailed
+from cuggino.errors import ConfigError
+from cuggino.operators import on_loop
+from cuggino.placement.dask import AttemptLost, DaskLink, Placed, PlaceGone, RemoteFailed
 from cuggino.placement.dask.task import ABSENT
+from cuggino.placement.seen import workers_seen
 from tests.limits import LIMIT
 from tests.placement.dask.cluster import ROOT, Cluster
-from tests.placement.dask.watching import all_gone, any_alive, begun, begun_agent, queues
+from tests.placement.dask.watching import (
+    TASKS,
+    all_gone,
+    any_alive,
+    begun,
+    begun_agent,
+    listed,
+    queues,
+)
 from tests.processes.subscribers import Recorder, eventually, wait_for
 
 
@@ -152,3 +163,89 @@ def test_two_clients_receive_one_attempt(cluster: Cluster, detached: DaskLink) -
 
 def _runs_nothing(link: DaskLink) -> bool:
     return not any(worker.attempts for worker in run(link.workers()) or ())
+
+
+# -- attempts whose worker or scheduler dies or cannot run them
+
+
+OTHER_VERSION = """
+import cuggino._version
+cuggino._version.__version__ = "0.0.1"
+"""
+NO_CUGGINO = """
+import sys
+sys.modules["cuggino"] = None
+"""
+
+
+def started_with(folder: Path, code: str) -> Mapping[str, str]:
+    """Return the environment of a Python that runs `code` first."""
+    folder.mkdir()
+    (folder / "usercustomize.py").write_text(code)
+    (folder / "sitecustomize.py").write_text(code)
+    return {"PYTHONPATH": f"{folder}:{Path(__file__).parents[3]}"}
+
+
+def test_killed_worker(link: DaskLink, cluster: Cluster, tmp_path: Path) -> None:
+    """Its attempts are lost at once, their processes end, and nothing is run again.
+
+    The scheduler has Dask's own `allowed-failures`, 3, and another worker could run it.
+    """
+    runs = tmp_path / "runs"
+    with ExitStack() as workers:
+        victim = workers.enter_context(cluster.worker("victim", resources="mortal=1"))
+        placed, texts, pids = begun_agent(link, "killed", str(runs), needs="mortal")
+        workers.enter_context(cluster.worker("heir", resources="mortal=1"))
+        assert eventually(lambda: "heir" in [each.name for each in run(link.workers()) or ()])
+        gone = Recorder(link.gone(placed))
+        victim.kill()
+        expected = PlaceGone("killed", "victim", "worker", "the worker victim is gone")
+        assert [expected] == gone.wait().items
+        assert isinstance(texts.wait().error, AttemptLost)
+        assert all_gone(pids)
+        assert run(link.cancel(placed)) is None
+    assert "begun\n" == runs.read_text()
+
+
+def test_worker_without_the_function(link: DaskLink) -> None:
+    with pytest.raises(ConfigError) as raised:
+        run(link.place("nothing", "", f"{TASKS}:nothing", needs={"place": 1}))
+    assert f"has no {TASKS}:nothing: module" in raised.value.message
+    assert "install the same packages" in (raised.value.hint or "")
+
+
+@pytest.mark.real_agent
+def test_worker_with_another_version(link: DaskLink, cluster: Cluster, tmp_path: Path) -> None:
+    env = started_with(tmp_path / "old", OTHER_VERSION)
+    with cluster.worker("old", resources="old=1", env=env), pytest.raises(ConfigError) as raised:
+        begun(link, "old", "echo", needs="old")
+    assert raised.value.message.startswith("the worker old has cuggino 0.0.1, the client has ")
+
+
+def test_worker_without_cuggino(link: DaskLink, cluster: Cluster, tmp_path: Path) -> None:
+    env = started_with(tmp_path / "bare", NO_CUGGINO)
+    with cluster.worker("bare", resources="bare=1", env=env), pytest.raises(ConfigError) as raised:
+        begun(link, "bare", "echo", needs="bare")
+    assert raised.value.message.startswith("the worker bare cannot run cuggino: ")
+
+
+# -- the workers of a real scheduler, as the watch sees them
+
+
+def test_workers_and_their_load(cluster: Cluster) -> None:
+    """An attempt takes a place of its worker until it is over; a cluster may lack a dashboard."""
+    with DaskLink(cluster.address, timeout=LIMIT) as link:
+        seen = Recorder(on_loop(workers_seen(link, every=0.05)))
+        assert eventually(lambda: bool(seen.items) and len(seen.items[-1].workers) == 3)
+        joined = [name for event in seen.items for name in event.joined]
+        assert ["w1", "w2", "w3"] == sorted(joined)
+        last = seen.items[-1]
+        assert (24, 24, "") == (last.places, last.free, last.dashboard)
+        placed = begun(link, "seen", "echo")
+        assert eventually(lambda: seen.items[-1].free == 23)
+        (busy,) = [one for one in seen.items[-1].workers if one.busy]
+        assert (placed.worker, 7, {"place": 1.0}) == (busy.name, busy.free, busy.used)
+        link.tell(placed, "end")
+        assert [] == listed(link, placed)[1:]
+        assert eventually(lambda: seen.items[-1].free == 24)
+        seen.subscription.dispose()

@@ -17,7 +17,7 @@ from cuggino.placement.dask import AttemptLost, DaskLink, PlaceGone
 from cuggino.testing import no_leaks
 from tests.limits import LIMIT
 from tests.placement.dask.cluster import Cluster, running_cluster
-from tests.placement.dask.test_workers import NO_CUGGINO, started_with
+from tests.placement.dask.test_clients import NO_CUGGINO, started_with
 from tests.placement.dask.watching import TASKS, all_gone, begun, begun_agent, listed
 from tests.processes.subscribers import Recorder
 

@@ -1,4 +1,4 @@
-"""Candidates are published into the user's repository."""
+"""Candidates are published into the user's repository; refs, pushes, and the location of slots."""
 
 from __future__ import annotations
 
@@ -9,15 +9,22 @@ from typing import Any
 
 import pytest
 
-from cuggino import run
-from cuggino.errors import ProcessError
+from cuggino import errors, run
+from cuggino.errors import ConfigError, ProcessError
 from cuggino.events import WatchCandidate
+from cuggino.git import Said
 from cuggino.stages.slots import (
+    TRUNK,
     Slot,
+    base_ref,
     candidate_ref,
+    item_of,
     kept_ref,
     publish_candidate,
+    slot_home,
+    slots_of,
 )
+from cuggino.stages.slots.pushing import _error
 from tests.stages.slots.conftest import SlottedProject
 
 
@@ -168,3 +175,178 @@ class TestSubmodules:
         (place,) = [Path(event.ref) for event in kept]
         assert (place / "libs" / "mod" / "app.py").read_text() == "work\n"
         assert (slot.folder / "libs" / "mod" / "app.py").read_text() == "one\n"
+
+
+# -- git's messages about a remote, as errors that are waited for or not
+
+
+_SSH = "fatal: Could not read from remote repository."
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (
+            errors.ForgeUnreachable,
+            "fatal: unable to access 'https://x/': Could not resolve host: x",
+        ),
+        (errors.ForgeUnreachable, "fatal: unable to access 'https://x/': returned error: 502"),
+        (errors.ForgeUnreachable, f"ssh: connect to host x port 22: Connection refused\n{_SSH}"),
+        (errors.ForgeUnreachable, "error: RPC failed; curl 56 GnuTLS recv error (-54)"),
+        (errors.ForgeLoginMissing, "fatal: could not read Username for 'https://x': disabled"),
+        (errors.ForgeLoginMissing, f"git@x: Permission denied (publickey).\n{_SSH}"),
+        (errors.ForgeLoginMissing, "fatal: Authentication failed for 'https://x/o/r.git/'"),
+        (
+            errors.ForgeLoginMissing,
+            "remote: Permission to o/r.git denied to me.\nreturned error: 403",
+        ),
+        (errors.ForgeLoginMissing, "ERROR: This repository was archived so it is read-only."),
+        (errors.ForgeRefused, "remote: Repository not found.\nfatal: repository 'x' not found"),
+        (errors.ForgeRefused, "ERROR: The project you were looking for could not be found"),
+        (errors.ForgeRefused, "fatal: couldn't find remote ref refs/heads/main"),
+        (errors.ForgeRefused, f"fatal: 'up' does not appear to be a git repository\n{_SSH}"),
+        (errors.ProcessFailed, "error: unable to write file: No space left on device"),
+    ],
+)
+def test_failures(kind: type[errors.CugginoError], text: str) -> None:
+    """Outages and missing logins are waited for, by everything; a missing target is refused."""
+    error = _error(Said(128, b"", text), "push cuggino/page to origin")
+    assert kind is type(error)
+
+
+def test_a_password_in_an_address_is_not_repeated() -> None:
+    said = Said(128, b"", "fatal: unable to access 'https://me:hunter2@x/': Could not resolve host")
+    assert "hunter2" not in str(_error(said, "fetch main from origin"))
+
+
+# -- refs of items
+
+
+NAMES = [
+    "010-login.md",
+    "a b.md",
+    ".hidden",
+    "..",
+    "a..b",
+    "a...b.",
+    "x.lock",
+    "x.lock.lock",
+    "a.lockb",
+    "-flag.md",
+    "@",
+    "@{1}",
+    "HEAD",
+    "~a^b:c?d*e[f\\g",
+    "tab\tnewline\n",
+    "größe.md",
+    "%41.md",
+    "A.md",
+    "a/b.md",
+    "x" * 255,
+    "x" * 254 + "y",
+    "ü" * 127,
+    "ü" * 126 + "u",
+    "\udcff.md",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_name_has_a_ref(name: str) -> None:
+    """Any file name becomes a ref that git accepts and whose files fit into a file system."""
+    for ref in (candidate_ref(name), kept_ref(name, 12)):
+        subprocess.run(["git", "check-ref-format", ref], check=True, timeout=60)
+        assert ref.count("/") == (3 if ref == candidate_ref(name) else 4)
+        assert all(len(part) <= 200 for part in ref.split("/"))
+        if len(name) < 100 and "\udcff" not in name:
+            assert item_of(ref) == name
+
+
+def test_names_do_not_collide() -> None:
+    """Different items have different refs."""
+    assert len({candidate_ref(name) for name in NAMES}) == len(NAMES)
+
+
+def test_a_plain_name_stays_readable() -> None:
+    """Usual names are unchanged in the ref."""
+    assert candidate_ref("010-login.md") == "refs/cuggino/candidates/010-login.md"
+    assert kept_ref("010-login.md", 2) == "refs/cuggino/kept/010-login.md/2"
+    assert base_ref(3) == "refs/cuggino/bases/3"
+    assert item_of(TRUNK) == ""
+
+
+# -- the location of slots
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    (tmp_path / "My Shop" / ".git").mkdir(parents=True)
+    return tmp_path / "My Shop"
+
+
+def test_slots_are_beside_the_project(shop: Path, tmp_path: Path) -> None:
+    """By default slots are in a folder beside the project, and none is created yet."""
+    slots = slots_of(shop, None, 3)
+    assert [slot.number for slot in slots] == [1, 2, 3]
+    assert slots[1].folder == tmp_path / "My Shop.cuggino-slots" / "slot-2" == slots[1].root
+    assert slots[1].project == shop
+    assert not slots[0].root.parent.exists()
+
+
+def test_a_project_in_a_folder_of_its_repository(shop: Path, tmp_path: Path) -> None:
+    """The slots of a subproject are beside the repository, with names of their own."""
+    within = shop / "packages" / "web"
+    within.mkdir(parents=True)
+    (slot,) = slots_of(within)
+    assert slot.root == tmp_path / "My Shop-packages-web.cuggino-slots" / "slot-1"
+    assert slot.folder == slot.root / "packages" / "web"
+
+
+def test_a_folder_of_its_own(shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder may be relative to the project, absolute, or below the home folder."""
+    (tmp_path / "me").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    assert slot_home(shop, "../slots") == tmp_path / "slots"
+    assert slot_home(shop, str(tmp_path / "x" / "y")) == tmp_path / "x" / "y"
+    assert slot_home(shop, "~/slots") == tmp_path / "me" / "slots"
+
+
+@pytest.mark.parametrize("folder", [".", "slots", ".cuggino/slots", "../My Shop/a", "../link/a"])
+def test_a_folder_inside_the_project(shop: Path, tmp_path: Path, folder: str) -> None:
+    """Slots inside of the project are refused, also behind a link, with exit code 2."""
+    (tmp_path / "link").symlink_to(shop)
+    with pytest.raises(ConfigError, match="inside the project") as caught:
+        slots_of(shop, folder, 2)
+    assert caught.value.code == 2
+    assert "slotFolder" in (caught.value.hint or "")
+
+
+def test_a_file_in_place_of_the_folder(shop: Path, tmp_path: Path) -> None:
+    """A file cannot be the folder of slots."""
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(ConfigError, match="is not a folder"):
+        slots_of(shop, "../file", 2)
+
+
+def test_a_folder_that_is_not_writable(
+    shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder where nothing can be made is refused before anything starts."""
+    (tmp_path / "locked").mkdir()
+    monkeypatch.setattr("os.access", lambda path, mode: path != tmp_path / "locked")
+    with pytest.raises(ConfigError, match=r"locked is not writable") as caught:
+        slots_of(shop, "../locked/deep/slots", 2)
+    assert "slotFolder" in (caught.value.hint or "")
+    assert slot_home(shop, "../locked") == tmp_path / "locked"
+
+
+def test_the_environment_of_slots(shop: Path, tmp_path: Path) -> None:
+    """Ports and names of containers differ by slot, and by project, and are stable."""
+    first, second = slots_of(shop, None, 2)
+    assert first.env == slots_of(shop, None, 2)[0].env
+    assert (first.env["CUGGINO_SLOT"], first.env["PORT"]) == ("1", "20100")
+    assert (second.env["CUGGINO_SLOT"], second.env["PORT"]) == ("2", "20200")
+    assert first.env["COMPOSE_PROJECT_NAME"].startswith("my-shop-")
+    (tmp_path / "other" / "My Shop" / ".git").mkdir(parents=True)
+    (other,) = slots_of(tmp_path / "other" / "My Shop")
+    names = {slot.env["COMPOSE_PROJECT_NAME"] for slot in (first, second, other)}
+    assert len(names) == 3

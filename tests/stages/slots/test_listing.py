@@ -185,7 +185,7 @@ class TestCleaning:
         assert (used.slot(4).folder / "new.py").read_text() == "new\n"
         assert set(used.refs()) == {TRUNK, candidate_ref("b.md"), base_ref(3), base_ref(4)}
         assert sorted(path.name for path in used.slot().root.parent.iterdir()) == [
-            *("slot-3", "slot-3.json", "slot-4", "slot-4.json"),
+            *("slot-3", "slot-3.json", "slot-4", "slot-4.json")
         ]
 
     @pytest.mark.real_agent
@@ -217,7 +217,7 @@ class TestCleaning:
         gate_tree(home / "gate", used.root)
         gate_tree(home / "check", used.root)
         assert set(names(cleaned(used).folders)) == {
-            *("check", "gate", "slot-1", "slot-2", "slot-8.gone"),
+            *("check", "gate", "slot-1", "slot-2", "slot-8.gone")
         }
         assert not (home / "check.json").exists()
         assert not (home / "slot-8.gone").exists()

@@ -11,14 +11,7 @@ import pytest
 from cuggino import run
 from cuggino.errors import ConfigError, ProcessError, StorageError
 from cuggino.operators import Flow, ask
-from cuggino.stages.slots import (
-    TRUNK,
-    base_ref,
-    kept_ref,
-    prepare_slot,
-    preparing,
-    slots_of,
-)
+from cuggino.stages.slots import TRUNK, base_ref, kept_ref, prepare_slot, preparing, slots_of
 from cuggino.stages.slots.record import record_of
 from tests.stages.slots.conftest import SlottedProject
 

@@ -1,15 +1,22 @@
-"""The order of sessions in the plan/build loop, and its results."""
+"""The order of sessions in the plan/build loop, its results, claims, and jobs that are missing."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from reactivex import Observable, defer, just
 
 from cuggino import events as ev
 from cuggino.errors import ConfigError
+from cuggino.events import (
+    BuildVerified,
+    DoneFileRejected,
+    JobsCounted,
+    JobVerified,
+    VerificationEnded,
+)
 from cuggino.prompts.plan_build import PromptNotFound
 from tests.loops.plan_build_loop import (
     DONE_FILE,
@@ -19,7 +26,9 @@ from tests.loops.plan_build_loop import (
     Turn,
     crash,
     has,
+    jobs,
     plan_build_marbles,
+    says,
     verdict,
     write,
 )
@@ -48,35 +57,11 @@ def test_phases_in_order(tmp_path: Path) -> None:
         story.ended.open,
     )
     assert 0.04 == pytest.approx(story.ended.cost_usd)
+    assert [0.01, 0.01] == [event.cost_usd for event in story.of(ev.PlanBuildSessionEnded)]
     assert [(0, 0), (1, 0), (0, 1)] == [(e.open, e.done) for e in story.of(ev.JobsCounted)]
     assert "Plan.\n" == project.agent.of("plan")[0].prompt
     assert ["Build.\n"] == project.prompts
     project.assert_released()
-
-
-def test_plan_removes_an_old_done_file(tmp_path: Path) -> None:
-    """A done file of an earlier run is removed before planning and does not end the loop."""
-    seen: list[bool] = []
-
-    def head(_scheduler: object) -> Observable[str]:
-        seen.append(project.is_done)
-        return just("0")
-
-    given: Any = {"files": {DONE_FILE: "old"}, "head": defer(head)}
-    project = PlanBuildLoop(tmp_path, [Turn(has(True))], plan=[Turn()], **given)
-    assert "complete" == project.run(start="plan").ended.reason
-    assert [False, False] == seen
-
-
-def test_no_plan_prompt(tmp_path: Path) -> None:
-    """A missing plan prompt is reported, and the existing jobs are built."""
-    project = PlanBuildLoop(tmp_path, [Turn(has(True))], files={"PLAN.PROMPT.md": None})
-    story = project.run(start="plan")
-    assert ["Plan prompt not found: Prompt file not found: PLAN.PROMPT.md"] == [
-        warning.partition("\n")[0] for warning in story.warnings
-    ]
-    assert ("complete", 1) == (story.ended.reason, story.ended.iterations)
-    assert [1] == [event.iteration for event in story.of(ev.PlanBuildIterationEnded)]
 
 
 def test_plan_only_without_a_plan_prompt(tmp_path: Path) -> None:
@@ -258,3 +243,209 @@ def test_completion_comes_before_a_stall(tmp_path: Path) -> None:
     """A loop that returns to the same state and is complete ends as complete."""
     project = PlanBuildLoop(tmp_path, [Turn(), Turn(has(True))], fingerprints=["same"] * 9)
     assert "complete" == project.run(progress_patience=2).ended.reason
+
+
+# -- claims that a job is done, and the verification of the build (LOP-095, LOP-096)
+
+
+OPEN = has(J1="open")
+DONE = Turn(has(J1="done"))
+LAST = Turn(has(True, J1="done"))
+YES = verdict()
+
+
+@pytest.mark.parametrize("role", ["plan", "build"])
+def test_a_claim_of_a_failed_session(role: str, tmp_path: Path) -> None:
+    """A job that a failed session calls done is verified before the next session."""
+    failing = crash(leaves=has(J1="done"))
+    turns: dict[str, list[Turn]] = {"plan": [Turn()], "build": [LAST]}
+    turns[role].insert(0, failing)
+    project = PlanBuildLoop(
+        tmp_path, turns["build"], [verdict(False, "no"), YES, YES], turns["plan"]
+    )
+    story = project.run(start="plan")
+    assert [("J1", False), ("J1", True)] == story.verdicts
+    assert "J1: no" in project.prompts[-1]
+    assert "complete" == story.ended.reason
+
+
+def test_a_claim_of_the_plan(tmp_path: Path) -> None:
+    """A job that the plan calls done is verified; one that was done before the run is not."""
+    plan = [Turn(has(J1="done", J2="done"))]
+    project = PlanBuildLoop(tmp_path, [Turn({DONE_FILE: "x"})], plan=plan, files=has(J1="done"))
+    story = project.run(start="plan")
+    assert [("J2", True)] == story.verdicts
+    assert ("complete", 2) == (story.ended.reason, story.ended.iterations)
+
+
+def test_a_claim_of_an_earlier_run(tmp_path: Path) -> None:
+    """A new run verifies jobs that an earlier run saw open; others count as done."""
+    t = plan_build_marbles()
+    killed = Turn(has(J1="done"), stream=t.cold("a-----"))
+    first = PlanBuildLoop(tmp_path, [killed], files=OPEN, marbles=t)
+    first.run(dispose_at=203)
+    assert {"J1": "done"} == first.statuses
+    second = PlanBuildLoop(tmp_path, [Turn({DONE_FILE: "x"})], files=has(J1="done", J9="done"))
+    assert [("J1", True)] == second.run().verdicts
+
+
+def test_done_again(tmp_path: Path) -> None:
+    """A job reopened in an iteration is verified again."""
+    project = PlanBuildLoop(tmp_path, [Turn(OPEN), LAST], files=has(J1="done"))
+    assert [("J1", True)] == project.run().verdicts
+
+
+def test_the_same_id_twice(tmp_path: Path) -> None:
+    """Jobs with the same id are done when all of them are; a refutation counts once."""
+    twice = json.loads(jobs(J1="done"))
+    twice["jobs"] *= 2
+    project = PlanBuildLoop(
+        tmp_path, [Turn({JOBS: json.dumps(twice)})], [YES, verdict(False, "no")]
+    )
+    story = project.run(max_sessions=1)
+    assert [("J1", False)] == story.verdicts
+    assert [{"J1": 1}] == [event.failures for event in story.of(VerificationEnded)]
+    assert ["in-progress"] * 2 == [job["status"] for job in project.jobs]
+
+
+def test_a_broken_file_that_is_mended(tmp_path: Path) -> None:
+    """Jobs done before the file broke are not verified again."""
+    turns = [Turn({JOBS: "["}), Turn(has(True, J1="done", J2="done"))]
+    project = PlanBuildLoop(tmp_path, turns, files=has(J1="done", J2="open"))
+    story = project.run()
+    assert [("J2", True)] == story.verdicts
+    assert "complete" == story.ended.reason
+
+
+@pytest.mark.parametrize(
+    ("answer", "passed"),
+    [
+        (says('{"buildSucceeds": true}'), [True]),
+        (says('{"buildSucceeds": false, "issues": ["it"]}'), [False]),
+        (says("fine"), [False]),
+        (crash(), []),
+    ],
+)
+def test_the_build_by_an_agent(answer: Turn, passed: list[bool], tmp_path: Path) -> None:
+    """Its findings go to the next session; an agent that cannot answer has none."""
+    project = PlanBuildLoop(tmp_path, [Turn(), Turn({DONE_FILE: "x"})], [answer, YES])
+    story = project.run()
+    assert [*passed, True] == [event.passed for event in story.of(BuildVerified)]
+    assert (False in passed) == ("Verification findings" in project.prompts[1])
+    assert "complete" == story.ended.reason
+
+
+def test_the_model_of_the_verifier(tmp_path: Path) -> None:
+    """The verifier uses the builder's model unless it has its own."""
+    project = PlanBuildLoop(tmp_path, [Turn()])
+    project.run(max_sessions=1, model="m")
+    assert "m" == project.agent.of("judge")[0].model
+    project = PlanBuildLoop(tmp_path, [Turn()])
+    project.run(max_sessions=1, model="m", verify_model="v")
+    assert "v" == project.agent.of("judge")[0].model
+
+
+def test_commits_that_are_not_conventional(tmp_path: Path) -> None:
+    """Unconventional commits are an issue of a job, not a failure."""
+    project = PlanBuildLoop(tmp_path, [Turn(has(True, J1="done"), commits=("stuff",))], files=OPEN)
+    (told,) = project.run().of(JobVerified)
+    assert told.passed
+    assert "Commit message is not conventional" in told.issues[0]
+
+
+def test_a_claim_of_a_verifier(tmp_path: Path) -> None:
+    """A job marked during the verification of others is reopened without a failure."""
+    marks = Turn(has(J1="done", J2="done"), YES.events)
+    project = PlanBuildLoop(tmp_path, [DONE], [marks, YES], files=has(J1="open", J2="open"))
+    story = project.run(max_sessions=1)
+    assert [("J1", True), ("J2", False)] == story.verdicts
+    assert {"J1": "done", "J2": "in-progress"} == project.statuses
+    (ended,) = story.of(VerificationEnded)
+    assert (("J2: It could not be verified",), {}) == (ended.findings, ended.failures)
+
+
+# -- jobs removed from the list before they are verified (LOP-060, LOP-096)
+
+
+BOTH_OPEN = has(J1="open", J2="open")
+BOTH_DONE = Turn(has(True, J1="done", J2="done"))
+GONE = f"J2 is gone from {JOBS} and was never verified"
+
+
+def rejections(story: Any) -> list[str]:
+    return [event.reason for event in story.of(DoneFileRejected)]
+
+
+@pytest.mark.parametrize(
+    ("leaves", "reason"),
+    [
+        (has(True, J1="done"), GONE),
+        (has(True), f"J1, J2 are gone from {JOBS} and were never verified"),
+        ({JOBS: None, DONE_FILE: "x"}, f"J1, J2 are gone from {JOBS} and were never verified"),
+    ],
+)
+def test_an_open_job_that_is_taken_out(leaves: Any, reason: str, tmp_path: Path) -> None:
+    """The done file is rejected, and the next session receives the missing job."""
+    project = PlanBuildLoop(tmp_path, [Turn(leaves), BOTH_DONE], files=BOTH_OPEN)
+    story = project.run()
+    assert [reason] == rejections(story)
+    assert ("complete", 2) == (story.ended.reason, story.ended.iterations)
+    assert f"{DONE_FILE} existed although {reason}" in project.prompts[1]
+    assert {("J1", True), ("J2", True)} == set(story.verdicts)
+
+
+def test_it_is_missed_until_it_is_back(tmp_path: Path) -> None:
+    """A removed job is missing until it is back, whenever the done file appears."""
+    again = Turn({DONE_FILE: "x"})
+    project = PlanBuildLoop(
+        tmp_path, [Turn(has(J1="done")), Turn(), again, again, BOTH_DONE], files=BOTH_OPEN
+    )
+    story = project.run()
+    assert [GONE, GONE] == rejections(story)
+    assert ("complete", 5) == (story.ended.reason, story.ended.iterations)
+
+
+def test_a_claim_that_is_taken_out(tmp_path: Path) -> None:
+    """A refuted job that is removed is missing too."""
+    judge = [verdict(), verdict(False, "no"), verdict()]
+    project = PlanBuildLoop(tmp_path, [Turn(has(J2="done")), Turn(has(True))], judge)
+    assert [GONE] == rejections(project.run(max_sessions=2))
+
+
+def test_a_verified_job_that_is_taken_out(tmp_path: Path) -> None:
+    """A verified job may be removed."""
+    project = PlanBuildLoop(tmp_path, [Turn(has(J1="done")), Turn(has(True))], files=has(J1="open"))
+    story = project.run()
+    assert ("complete", []) == (story.ended.reason, rejections(story))
+
+
+def test_a_new_plan(tmp_path: Path) -> None:
+    """A new plan replaces the list; jobs that a failed plan removed are not missing."""
+    plan = [crash(leaves=has(J3="open")), Turn(has(J4="open"))]
+    project = PlanBuildLoop(tmp_path, [Turn(has(True, J4="done"))], plan=plan, files=BOTH_OPEN)
+    story = project.run(start="plan")
+    assert ("complete", []) == (story.ended.reason, rejections(story))
+
+
+@pytest.mark.parametrize(("is_called_done", "rejected"), [(False, []), (True, [GONE])])
+def test_between_two_runs(is_called_done: bool, rejected: list[str], tmp_path: Path) -> None:
+    """A person may remove a job between runs; the last session of a killed run may not."""
+    t = plan_build_marbles()
+    first = PlanBuildLoop(tmp_path, [Turn(stream=t.cold("a-----"))], files=BOTH_OPEN, marbles=t)
+    first.run(dispose_at=203)
+    write(tmp_path, has(is_called_done, J1="done"))
+    second = PlanBuildLoop(tmp_path, [Turn(has(True, J1="done")), BOTH_DONE][is_called_done:])
+    story = second.run()
+    assert ("complete", rejected) == (story.ended.reason, rejections(story))
+
+
+def test_jobs_without_ids(tmp_path: Path) -> None:
+    """Jobs without ids are known by position, so that none of them is missing."""
+    listed = [{"description": f"bake {n}", "status": "open"} for n in range(3)]
+    left = {JOBS: json.dumps({"jobs": listed[1:]}), DONE_FILE: "x"}
+    empty = {JOBS: json.dumps({"jobs": []}), DONE_FILE: "x"}
+    project = PlanBuildLoop(tmp_path, [Turn(left), Turn(empty)], files={JOBS: json.dumps(listed)})
+    story = project.run()
+    assert ["2 jobs are not done"] == rejections(story)
+    assert [3, 2, 0] == [event.open for event in story.of(JobsCounted)]
+    assert "complete" == story.ended.reason
