@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from reactivex import Observable, abc
-from reactivex.disposable import SerialDisposable
 
-from cuggino.operators.managed import Subscription, managed
+from cuggino.operators.managed import Held, Subscription, managed
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Exception)
@@ -41,7 +40,7 @@ def catch_tag(
         def subscribe(
             observer: Subscription[T], scheduler: abc.SchedulerBase | None
         ) -> abc.DisposableBase:
-            running = SerialDisposable()
+            running = Held()
             failure: list[E] = []
 
             def fail(error: Exception) -> None:
@@ -53,17 +52,26 @@ def catch_tag(
                     recover()
 
             def recover() -> None:
-                running.disposable = None
+                running.release()
                 try:
                     successor = handle(failure[0])
                 except Exception as error:
                     observer.on_error(error)
                 else:
-                    running.disposable = successor.subscribe(observer, scheduler=scheduler)
+                    running.hold(
+                        lambda: successor.subscribe(
+                            observer.on_next,
+                            lambda error: running.end(lambda: observer.on_error(error)),
+                            lambda: running.end(observer.on_completed),
+                            scheduler=scheduler,
+                        )
+                    )
 
             subscribed = False
-            running.disposable = source.subscribe(
-                observer.on_next, fail, observer.on_completed, scheduler=scheduler
+            running.hold(
+                lambda: source.subscribe(
+                    observer.on_next, fail, observer.on_completed, scheduler=scheduler
+                )
             )
             subscribed = True
             if failure and not observer.closed:

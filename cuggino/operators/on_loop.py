@@ -6,10 +6,11 @@ import threading
 from typing import TypeVar
 
 from reactivex import Observable, abc
-from reactivex.disposable import Disposable, SerialDisposable
+from reactivex.disposable import Disposable
 from reactivex.internal.exceptions import DisposedException
 
 from cuggino.operators.loop_scheduler import LoopScheduler
+from cuggino.operators.managed import Held
 from cuggino.operators.mistakes import require_stream
 from cuggino.operators.scheduler import serial
 
@@ -74,7 +75,7 @@ class Crossing(abc.ObserverBase[T]):
         self._source = source
         self._observer = observer
         self._lane = lane
-        self._upstream = SerialDisposable()
+        self._upstream = Held()
         self._gate = threading.Lock()
         self._thread: int | None = None
         self._closed = False
@@ -87,8 +88,10 @@ class Crossing(abc.ObserverBase[T]):
             if self._closed:
                 return
             self._thread = threading.get_ident()
-        self._upstream.disposable = self._source.subscribe(
-            self.on_next, self.on_error, self.on_completed, scheduler=self._lane
+        self._upstream.hold(
+            lambda: self._source.subscribe(
+                self.on_next, self.on_error, self.on_completed, scheduler=self._lane
+            )
         )
 
     def on_next(self, value: T) -> None:
@@ -104,15 +107,13 @@ class Crossing(abc.ObserverBase[T]):
         if self._elsewhere():
             self._lane.schedule(lambda *_: self.on_error(error))
         elif self._close():
-            self._upstream.dispose()
-            self._observer.on_error(error)
+            self._upstream.end(lambda: self._observer.on_error(error))
 
     def on_completed(self) -> None:
         if self._elsewhere():
             self._lane.schedule(lambda *_: self.on_completed())
         elif self._close():
-            self._upstream.dispose()
-            self._observer.on_completed()
+            self._upstream.end(self._observer.on_completed)
 
     def dispose(self) -> None:
         if not self._close() or self._thread is None:

@@ -240,6 +240,29 @@ def test_everything_is_released_before_the_end(name: str, ending: str) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_source_that_ends_within_subscribe(name: str, fails: bool) -> None:
+    """It is released before the end, too, although it has not returned what it holds."""
+    clock, order = VirtualClock(), list[str]()
+
+    def subscribe(observer: Any, _scheduler: Any = None) -> Disposable:
+        if fails:
+            observer.on_error(LookupError("x"))
+        else:
+            observer.on_completed()
+        return Disposable(lambda: order.append("released"))
+
+    def end(_: Any = None) -> None:
+        order.append("ended")
+
+    stream = EVERY[name](Observable(subscribe))
+    stream.subscribe(on_error=end, on_completed=end, scheduler=clock)
+    clock.advance_to(1000.0)
+    assert order
+    assert order[-1] == "ended" or "ended" not in order
+
+
+@pytest.mark.parametrize("name", EVERY)
 def test_disposal_releases_everything(name: str) -> None:
     """When `dispose` returns, no source is subscribed and no timer is pending."""
     t = Marbles(a=AgentMessage(text="a"))

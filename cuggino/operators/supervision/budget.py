@@ -28,6 +28,7 @@ from cuggino.events import (
     SessionEnded,
     UsageUpdate,
 )
+from cuggino.operators.managed import Held
 from cuggino.operators.scheduler import serial
 
 __all__ = ["Budget", "Ledger", "within_budget"]
@@ -185,13 +186,11 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
         self._ledger = ledger
         self._warn_at = warn_at
         self._looks = looks
-        self._source = SingleAssignmentDisposable()
+        self._source = Held()
         self._timers = CompositeDisposable()
         self._farewell = SingleAssignmentDisposable()
         self._in_flight = True  # a subscribed source counts as a running session
         self._closed = False
-        self._subscribing = False
-        self._ending: Callable[[], None] | None = None
 
     def begin(self, subscribe: Callable[[], abc.DisposableBase]) -> None:
         self._ledger.start(self._lane.now)
@@ -204,11 +203,7 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
         self._watch_the_time()
         if self._closed:
             return
-        self._subscribing = True
-        self._source.disposable = subscribe()
-        self._subscribing = False
-        if self._ending is not None:
-            self._ending()
+        self._source.hold(subscribe)
 
     def _watch_the_time(self) -> None:
         limit = self._budget.duration
@@ -271,23 +266,18 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
             self._cut(error)
 
     def dispose(self) -> None:
-        self._ending = None
         self._farewell.dispose()
-        self._release()
+        self._close()
+        self._source.dispose()
 
-    def _release(self) -> None:
+    def _close(self) -> None:
         self._closed = True
         self._timers.dispose()
-        self._source.dispose()
         self._ledger._settle(self)
 
     def _end(self, then: Callable[[], None]) -> None:
-        """Release the source, which may still be in its `subscribe`, and only then end."""
-        self._release()
-        if self._subscribing:
-            self._ending = then
-        else:
-            then()
+        self._close()
+        self._source.end(then)
 
     def _begins(self, event: Any) -> bool:
         """Return True if the event announces another session, or is its first."""
@@ -324,7 +314,8 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
         """
         if self._closed:
             return
-        self._release()
+        self._close()
+        self._source.dispose()
         self._farewell.disposable = self._lane.schedule(lambda *_: self._observer.on_error(error))
 
     def _send(self, value: Any) -> None:
@@ -337,5 +328,5 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
             if not self._closed:
                 self._observer.on_next(value)
         except Exception as error:  # the subscriber or a look failed, not the agent
-            self._release()
-            self._observer.on_error(error)
+            failure = error
+            self._end(lambda: self._observer.on_error(failure))

@@ -26,6 +26,7 @@ from cuggino.events import (
     ToolCall,
     ToolResult,
 )
+from cuggino.operators.managed import Held
 from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
@@ -390,7 +391,7 @@ class _Ladder(abc.DisposableBase, Generic[T]):
         self._is_complete = steps.ends is None
         """True once the agent has done what it was asked for, so that it may end."""
         self._watched = _Watched(limits, remedies, lane.now)
-        self._agent = SerialDisposable()
+        self._agent = Held()
         self._timer = SerialDisposable()
         self._due: datetime | None = None
         self._closed = False
@@ -399,9 +400,10 @@ class _Ladder(abc.DisposableBase, Generic[T]):
         """Subscribe to an agent, and supervise it from now on."""
         self._watched = _Watched(self._limits, self._remedies, self._lane.now)
         self._arm()
-        # An agent that ends within `subscribe` has closed the slot, which then disposes of it.
-        self._agent.disposable = agent.subscribe(
-            self._on_next, self._on_error, self._on_completed, scheduler=self._lane
+        self._agent.hold(
+            lambda: agent.subscribe(
+                self._on_next, self._on_error, self._on_completed, scheduler=self._lane
+            )
         )
         return self
 
@@ -429,15 +431,18 @@ class _Ladder(abc.DisposableBase, Generic[T]):
 
     def _on_error(self, error: Exception) -> None:
         if not self._closed:
-            self.dispose()
-            self._observer.on_error(error)
+            self._end(lambda: self._observer.on_error(error))
+
+    def _end(self, then: Callable[[], None]) -> None:
+        self._closed = True
+        self._timer.dispose()
+        self._agent.end(then)
 
     def _on_completed(self) -> None:
         if self._closed:
             return
         if self._is_complete:
-            self.dispose()
-            self._observer.on_completed()
+            self._end(self._observer.on_completed)
         else:
             # On the lane, as an agent may end within its `subscribe`.
             self._due = None
@@ -512,7 +517,7 @@ class _Ladder(abc.DisposableBase, Generic[T]):
     def _instead(self, step: SupervisionEvent, instead: Instead, error: AgentStalled) -> None:
         """Release the agent, report the step, run the replacement."""
         # The slot is emptied, not disposed: the agent is gone when this returns.
-        self._agent.disposable = None
+        self._agent.release()
         self._send(step)
         if self._closed:
             return
