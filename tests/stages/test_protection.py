@@ -281,6 +281,30 @@ def test_a_file_that_grows_is_kept_up_to_a_limit(
             assert known == expected(log)
 
 
+@pytest.mark.parametrize("largest", [8, 1000])
+def test_what_others_write_between_own_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, largest: int
+) -> None:
+    """It is found whether the file is kept as a whole or is too large for that."""
+    monkeypatch.setattr("cuggino.protection.LARGEST", largest)
+    log = tmp_path / "log"
+    log.write_bytes(b"begin\n")
+
+    def add(line: bytes) -> None:
+        with own_write(log, line, appends=True), log.open("ab") as file:
+            file.write(line)
+
+    files = ExpectedFiles([log])
+    with files.running():
+        for line in (b"one\n", b"two\n"):
+            add(line)
+        assert {} == files.changes()
+        with log.open("ab") as file:
+            file.write(b"forged\n")
+        add(b"three\n")
+        assert [log] == [*files.changes()]
+
+
 def test_own_writes_are_no_changes(work: GitProject) -> None:
     """Neither in a session that is confined nor in one that is not."""
     workspace = Workspace(work.root)
