@@ -125,19 +125,27 @@ def test_a_message_in_mid_turn(tmp_path: Path) -> None:
     assert ("completed", 0.5, 1) == (ended.outcome, ended.cost_usd, ended.num_turns)
 
 
-def test_a_message_after_the_answer(tmp_path: Path) -> None:
-    """It begins another turn: both cost, the second result decides, and then the input ends."""
-    body = """
+FOLLOWED = """
     start()
     say("one")
     message = hear("queued")
     result("one")
     line(type="command_lifecycle", command_uuid=message, state="started")
     start()
+"""
+"""A turn, a message after its answer, and the start of the next one."""
+
+
+def test_a_message_after_the_answer(tmp_path: Path) -> None:
+    """It begins another turn: both cost, the second result decides, and then the input ends."""
+    body = (
+        FOLLOWED
+        + """
     say("two")
     result("two", cost=0.25)
     end()
     """
+    )
     messages, on_event = said_at("AgentMessage")
     events = session(tmp_path, body, messages, lambda e: texts([e]) == ["one"] and on_event(e))
     assert ["one", ">use tabs", "two"] == texts(events)
@@ -149,16 +157,13 @@ def test_a_message_after_the_answer(tmp_path: Path) -> None:
 
 def test_the_answer_to_a_message_decides(tmp_path: Path) -> None:
     """A session whose last turn fails has failed, even after a successful turn."""
-    body = """
-    start()
-    say("one")
-    message = hear("queued")
-    result("one")
-    line(type="command_lifecycle", command_uuid=message, state="started")
-    start()
+    body = (
+        FOLLOWED
+        + """
     result("bad", is_error=True, api_error_status=400, terminal_reason="api_error")
     end()
     """
+    )
     messages, on_event = said_at("AgentMessage")
     with pytest.raises(LlmSessionError, match="bad"):
         session(tmp_path, body, messages, on_event)
