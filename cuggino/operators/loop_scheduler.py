@@ -228,11 +228,10 @@ class LoopScheduler(PeriodicScheduler, abc.DisposableBase):
             if not self._goes_on(selector):
                 return
             watch.invoke()
-        if self._ready or self._timers:
-            for action in self._due():
-                if not self._goes_on(selector):
-                    return
-                action.invoke()
+        for action in self._due():
+            if not self._goes_on(selector):
+                return
+            action.invoke()
 
     def _timeout(self) -> float:
         if self._ready or self._is_disposed:

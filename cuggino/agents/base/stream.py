@@ -280,8 +280,7 @@ class _Talk:
 
     def look(self) -> None:
         """Answer the program, and end its input if it waits for that."""
-        if not self._patience.is_disposed:
-            self._patience.dispose()
+        self._patience.dispose()
         reader = self._reader()
         if answers := reader.answers():
             self.input.add(answers)

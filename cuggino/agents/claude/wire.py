@@ -575,8 +575,6 @@ class ClaudeSession(LineReader):
 
         If its input is closed, the program denies these without asking.
         """
-        if not self._questions:
-            return b""
         asked, self._questions = self._questions, []
         return "".join(input_line(refusal(question)) for question in asked).encode()
 
