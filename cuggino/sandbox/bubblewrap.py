@@ -107,8 +107,8 @@ class _Mounts:
         for folder in self._temporary:
             self._at[folder] = ("--tmpfs", str(folder))
         for path in view.visible:
-            if self._is_apart(path):
-                self._bind(path, "--ro-bind")
+            if self._is_apart(path):  # it may be removed until then, as by `pip install -U`
+                self._bind(path, "--ro-bind-try")
         if view.home_folder is not None:
             if self._overlay:
                 self._cover(view.home_folder)

@@ -21,10 +21,11 @@ from cuggino.events import Event, RunResult, RunStarted
 from cuggino_cli.follow.exporting import exporting
 from cuggino_cli.follow.output import plain_lines
 from cuggino_cli.follow.views import Ending, View
+from cuggino_cli.screen.area import KeyActions
 from cuggino_cli.screen.console import INTERRUPTED
 from cuggino_cli.screen.controls import Controls
 from cuggino_cli.screen.fragments import Fragment
-from cuggino_cli.screen.live import KeyActions, LiveScreen
+from cuggino_cli.screen.live import LiveScreen
 from cuggino_cli.screen.render import with_printer
 from cuggino_cli.screen.standard_output import give_up_soon
 from cuggino_cli.screen.terminal import Lines, choose_live

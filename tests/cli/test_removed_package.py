@@ -11,9 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import genai_prices
 import pytest
+import reactivex
+import watchdog
 
 import cuggino
+import cuggino_cli
 from cuggino import events as ev
 from cuggino.config import Config, save_config
 from cuggino_cli.main import entry
@@ -74,11 +78,10 @@ _CASES = {
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    """A copy of the package, in the place of an installation."""
+    """A copy of the package, in the place of an installation, with libraries that load late."""
     site = tmp_path / "site"
-    root = Path(cuggino.__file__).parents[1]
-    for name in ("cuggino", "cuggino_cli"):
-        shutil.copytree(root / name, site / name)
+    for library in (cuggino, cuggino_cli, genai_prices, reactivex, watchdog):
+        shutil.copytree(Path(library.__path__[0]), site / library.__name__)
     return site
 
 

@@ -236,12 +236,17 @@ def test_a_hidden_socket_that_is_shown(
 
 
 def test_files_handed_over_are_visible(arena: Arena, boundary: Boundary, tmp_path: Path) -> None:
-    """The private folder for temporary files does not hide what the program must read."""
-    prompt = tmp_path / "prompt.md"
+    """The private folder for temporary files does not hide what the program must read.
+
+    What is gone by the time that it starts, as a package that is being replaced, stops nothing.
+    """
+    prompt, package = tmp_path / "prompt.md", tmp_path / "package"
     prompt.write_text("the prompt")
-    view = arena.view("reviewing").with_program(visible=[prompt])
+    package.mkdir()
+    view = arena.view("reviewing").with_program(visible=[prompt, package])
     enclosure = boundary.enclose(view)
     assert enclosure is not None
+    package.rmdir()
     done = arena.run_in(enclosure, f"cat {prompt}; echo x > {prompt}; ls {tmp_path}")
     assert "the prompt" == prompt.read_text()
     assert done.stdout.startswith("the prompt")

@@ -19,8 +19,9 @@ from typing import Any
 import pytest
 
 from cuggino_cli.screen import live
+from cuggino_cli.screen.area import KeyActions
 from cuggino_cli.screen.fragments import Fragment
-from cuggino_cli.screen.live import KeyActions, LiveScreen
+from cuggino_cli.screen.live import LiveScreen
 from cuggino_cli.screen.terminal import Lines
 from tests.cli.keyboard import ENTER, pasted
 from tests.limits import LIMIT
@@ -357,7 +358,8 @@ from datetime import UTC, datetime
 from cuggino_cli.follow.follower import _interrupting
 from cuggino_cli.screen.fragments import Fragment
 from cuggino_cli.screen import live
-from cuggino_cli.screen.live import KeyActions, LiveScreen
+from cuggino_cli.screen.area import KeyActions
+from cuggino_cli.screen.live import LiveScreen
 from cuggino_cli.screen.terminal import Lines
 
 live._PARK_S = 300.0  # however busy the machine is

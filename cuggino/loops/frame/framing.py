@@ -35,6 +35,7 @@ from cuggino.loops.frame.run import Run, Story
 from cuggino.loops.frame.supervision import earlier_counts, ledger_of
 from cuggino.operators import Flow, StateRef, ask, emit, flow, forward, on_loop
 from cuggino.operators.alongside import alongside
+from cuggino.operators.late_imports import import_operators
 from cuggino.operators.supervision import Ledger, is_transient
 from cuggino.prompts import prompt_version
 from cuggino.runs import DIGESTED, DigestFold
@@ -138,6 +139,7 @@ def _run(services: Services, options: RunOptions, make: MakeStory, frame: Frame)
     here = yield from ask(lane())
     assert here is not None
     remove_abandoned()
+    import_operators()
     chosen = choose_sandbox(options, services.agent, options.roles)
     workspace = services.workspace
     before = workspace.owner()
