@@ -401,7 +401,7 @@ class TestNights:
         assert sent == [
             (
                 "cuggino: Spec issue: How?",
-                "Item: Export\nAnswer with 'cuggino issues'.\nThe other items go on.",
+                "Item: Export\nAnswer with 'cuggino issues'.\nThe other items continue.",
             )
         ]
         open_ = Night().add(begun[1], START).add(issue, START)

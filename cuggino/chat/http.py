@@ -126,7 +126,7 @@ class Http:
         if isinstance(error, ChatError):
             return error
         if isinstance(error, ValueError):
-            return ChatError(f"{self._name} has answered no JSON")
+            return ChatError(f"{self._name} did not answer with JSON")
         return ChatError(f"{self._name} cannot be reached ({type(error).__name__})")
 
 

@@ -153,7 +153,7 @@ def read_agent_file(project: Path) -> AgentFile:
     if "sandbox" in origins:
         warnings.append(f'{AGENT_FILE}: "sandbox" is ignored, a file cannot turn it off')
     warnings += [
-        f'{AGENT_FILE}: nothing is behind the hook "{name}"; a hook of your own is '
+        f'{AGENT_FILE}: there is no command for the hook "{name}"; a hook of your own is '
         '{"matcher": "TOOL", "command": "PROGRAM"}'
         for name in settings.hook_names[len(HOOKS) :]
     ]
@@ -204,7 +204,7 @@ def change_note(before: str | None, now: str) -> str:
     if before is None or before == now:
         return ""
     change = "is new" if not before else "was changed" if now else "was removed"
-    return f"{AGENT_FILE} {change} since the last run; look at it if it was not you"
+    return f"{AGENT_FILE} {change} since the last run; review it if you did not do this"
 
 
 def _tool_of(rule: str) -> str:

@@ -12,7 +12,7 @@ from cuggino.edited_files import SECRET, Section, matching
 def _reference(value: str) -> str:
     if not re.fullmatch(r"env:[A-Za-z_]\w*|file:~?/.*", value, re.ASCII):
         # Not a `ValueError`, as its message would show the value, which may be the token itself.
-        raise PydanticCustomError(SECRET, 'must be "env:NAME" or "file:/whole/path", no secret')
+        raise PydanticCustomError(SECRET, 'must be "env:NAME" or "file:/whole/path", not a secret')
     return value
 
 

@@ -12,7 +12,7 @@ RESOURCE = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 """The name of a resource or label of workers."""
 
 Address: TypeAlias = Annotated[
-    str, matching(r"\S+", 'must be an address such as "tls://HOST:8786", without blanks')
+    str, matching(r"\S+", 'must be an address such as "tls://HOST:8786", without spaces')
 ]
 _Resource: TypeAlias = Annotated[
     str, matching(RESOURCE.pattern, 'must be the name of a resource, such as "gpu"')

@@ -251,7 +251,7 @@ def _flat(raw: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidFile(f'"{_GROUP}" must be an object')
     flat = {f"{_GROUP}.{key}": value for key, value in group.items()}
     if twice := flat.keys() & raw.keys():
-        raise InvalidFile(f'"{min(twice)}" is there twice: in "{_GROUP}", and as a key of its own')
+        raise InvalidFile(f'"{min(twice)}" is given twice: in "{_GROUP}", and as a separate key')
     keys = {key: value for key, value in raw.items() if key != _GROUP} | flat
     return {key: value for key, value in keys.items() if value is not None or key in _OPTIONAL}
 

@@ -92,7 +92,7 @@ def _remote(remote: str, folder: Path) -> CheckResult:
         commit = git(*identity, "commit-tree", tree, "-m", "cuggino cluster check")
         git("ls-remote", remote, "HEAD")
     except ProcessError as error:
-        hint = "every worker clones it: give the worker a key or credentials, and a way there"
+        hint = "every worker clones it: give the worker access and credentials"
         return problem(f"remote: git cannot read {shown}: {_why(error)}", hint)
     try:
         git("push", "--dry-run", "--quiet", remote, f"{commit}:{_PROBE_REF}")

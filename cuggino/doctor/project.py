@@ -79,7 +79,7 @@ def backlog(place: Place) -> Iterator[CheckResult]:
     """Report the items of the backlog, and files in it that are none."""
     survey = Backlog(Workspace(place.folder)).survey()
     for name, reason in survey.problems.items():
-        yield note(f"{name} is no item: {reason}", "a watch skips it")
+        yield note(f"{name} is not an item: {reason}", "a watch skips it")
     if survey.items:
         count = len(survey.items)
         yield ok(f"{count} item{'s' * (count != 1)}")

@@ -90,7 +90,7 @@ def approval_question(kind: str, about: str, text: str) -> str:
     return f"# Approve {approval_text(kind)}?{of}\n\n{_ADVICE}{separator}{text.strip()}\n"
 
 
-_ADVICE = '`cuggino approve` goes on, `cuggino reject "why"` does not.'
+_ADVICE = '`cuggino approve` continues, `cuggino reject "why"` does not.'
 
 
 def plan_in(question: str) -> str:

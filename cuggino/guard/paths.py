@@ -37,8 +37,8 @@ SYNC_REASON = f"Sync mode only allows writing to {NOTE}"
 _HINTS = {
     ".cuggino": "cuggino itself writes what is in it; declare what it should know in your answer",
     ".git": "only git itself may write there; use git commands",
-    ".claude": "these settings belong to the user; tell in your answer what should change",
-    ".mcp.json": "these settings belong to the user; tell in your answer what should change",
+    ".claude": "these settings belong to the user; describe in your answer what should change",
+    ".mcp.json": "these settings belong to the user; describe in your answer what should change",
 }
 
 
@@ -167,15 +167,15 @@ class Paths:
             return self._judge_in(path, "", use)
         if not cwds:
             return (
-                f"It is not known in which folder '{path}' would be written: use an absolute path"
-                f" below {self.project}, or change the folder in a call of its own"
+                f"Cannot tell in which folder '{path}' would be written: use an absolute path"
+                f" below {self.project}, or change the folder in a separate call"
             )
         return next(filter(None, (self._judge_in(path, cwd, use) for cwd in cwds)), "")
 
     def _judge_in(self, path: str, cwd: str, use: _Use) -> str:
         full = os.path.join(cwd, path)
         if not os.path.isabs(full):
-            return f"Path '{path}' is relative to '{cwd}', which is no absolute path"
+            return f"Path '{path}' is relative to '{cwd}', which is not an absolute path"
         plain = os.path.normpath(full)
         entries = (real_link(full), real_link(plain))
         # A write may follow or replace a link. `link/` is the folder that it leads to.
@@ -183,7 +183,7 @@ class Paths:
         ends = (real_path(full), real_path(plain)) if follows else ()
         known = ends or map(os.path.dirname, entries)
         if any(os.path.islink(end) for end in known if not end.startswith(("/proc/", "/dev/"))):
-            return "Symlink target escapes project directory: it leads in a circle"
+            return "Symlink target escapes project directory: the links form a loop"
         escape = (
             f"Path '{path}' escapes project directory: write below {self.project},"
             " or in the temporary folder with an absolute path"
@@ -250,7 +250,7 @@ class Paths:
         if not may:
             return (
                 f"Path '{path}' must not be written: {self._who()} may write nothing in the"
-                " project; tell in your answer what should change"
+                " project; describe in your answer what should change"
             )
         return (
             f"Path '{path}' must not be written: {self._who()} may write only {may};"
@@ -260,16 +260,16 @@ class Paths:
     def _loss(self, path: str, place: str) -> str:
         """Return why removing the place would remove too much, or ""."""
         if is_below(self.project, place):
-            return f"Path '{path}' is the project itself or above it: name what is in it"
+            return f"Path '{path}' is the project itself or above it: list the files in it"
         if place in self._temporary:
-            return f"Path '{path}' is a temporary folder itself: name what is in it"
+            return f"Path '{path}' is a temporary folder itself: list the files in it"
         forms = [form for entry in self._entries for form in entry]
         forms += [form for _, entry in self._read_only for form in entry]
         folded = fold(place)
         for form in forms:
             if is_below(fold(form), folded):
                 name = os.path.relpath(form, self.project)
-                return f"Path '{path}' holds {name}, which must stay: name the other things in it"
+                return f"Path '{path}' holds {name}, which must stay: list the other files in it"
         return ""
 
     def _who(self) -> str:

@@ -19,11 +19,11 @@ def unusable(path: str) -> str:
     if not path:
         return "The path is empty: name a file"
     if len(path) > _LONGEST:
-        return "The path is too long to be one"
+        return "The path is too long"
     if _CONTROL.search(path):
-        return f"Path {path!a} has a control character in it: use a plain name"
+        return f"Path {path!a} contains a control character: use a plain name"
     if path.startswith("~"):
-        return f"Path '{path}' begins with a tilde: write out the folder that is meant"
+        return f"Path '{path}' begins with a tilde: write the folder literally"
     return ""
 
 

@@ -35,7 +35,7 @@ HARMLESS = READERS | frozenset(
 
 _REFUSED = {
     "PowerShell": "PowerShell commands cannot be judged here: use Bash",
-    "EnterWorktree": "Only the project's own folder is looked at: work there, on its branch",
+    "EnterWorktree": "Only changes in the project's own folder count: work there, on its branch",
 }
 
 
@@ -53,7 +53,7 @@ def judge(
     except Exception as error:
         what = f"{type(error).__name__}: {error}"[:200]
         return denied(
-            str(tool), f"The guard failed on this call, so it is denied ({what}): put it simpler"
+            str(tool), f"The guard failed on this call, so it is denied ({what}): simplify it"
         )
 
 
@@ -61,7 +61,7 @@ def _judge(
     policy: Policy, tool: str, tool_input: Mapping[str, object], cwd: str, shfmt: str
 ) -> Verdict:
     if not isinstance(tool_input, Mapping):
-        return denied(tool, f"The input of {tool} is no object with names: give it as one")
+        return denied(tool, f"The input of {tool} is not an object")
     if tool_input.get("dangerouslyDisableSandbox") not in (None, False):
         return denied(tool, "Commands stay in the sandbox: leave out dangerouslyDisableSandbox")
     if reason := _REFUSED.get(tool):
@@ -86,7 +86,7 @@ def _judge_command(
     if command is None or command == "":
         return Verdict()  # The tool itself refuses it (AUT-163).
     if not isinstance(command, str):
-        return denied(tool, "The command is no text: give it as one")
+        return denied(tool, "The command is not a string")
     from cuggino.guard.shell.parser import parse
     from cuggino.guard.shell.tree import Refused
     from cuggino.guard.walk import judge_script

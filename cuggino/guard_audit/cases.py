@@ -161,7 +161,7 @@ def _read(line: bytes, number: int) -> _Line | BadLine:
     try:
         return validated(_Line, fields)
     except InvalidFile as error:
-        reason = f"line {number} is no case: {error}"
+        reason = f"line {number} is not a case: {error}"
         name = fields.get("id") if isinstance(fields, dict) else None
         return BadLine(number=number, reason=reason, id=name)
 

@@ -60,10 +60,10 @@ def message_for(event: ev.Event, night: Night | None = None) -> Message | None:
     match event:
         case ev.WatchSpecIssueWaiting():
             asked = [*(question.title for question in night.state.questions), _ANSWER]
-            return _sentence(event, "spec_issue", *asked, "Until then nothing goes on.")
+            return _sentence(event, "spec_issue", *asked, "Until then nothing continues.")
         case ev.LoopSpecIssue(item=str(item)):
             asked = [f"Item: {night.state.title_of(item)}", _ANSWER]
-            return _sentence(event, "spec_issue", *asked, "The other items go on.")
+            return _sentence(event, "spec_issue", *asked, "The other items continue.")
         case ev.WaitingStarted(until=ev.PersonAnswers(approves=str(kind))) if kind:
             return _sentence(event, "spec_issue")
         case ev.WaitingStarted(until=ev.PersonAnswers(question=question)):

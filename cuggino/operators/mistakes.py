@@ -35,7 +35,7 @@ def require_story(make: object) -> None:
         name = make.__name__
         raise TypeError(
             f"flow() needs a generator function, not a generator: "
-            f"write flow({name}) instead of flow({name}()), as each subscription begins anew"
+            f"write flow({name}) instead of flow({name}()), as each subscription starts over"
         )
     if isinstance(make, abc.ObservableBase):
         raise TypeError("flow() needs a generator function; this is an Observable already")

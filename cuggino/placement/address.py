@@ -96,7 +96,7 @@ def cluster_address(
     is_insecure = settings.insecure if insecure is None else insecure
     if scheme == "tcp" and files is not None:
         raise ConfigError(
-            f"{address} is no address with TLS, but there are TLS files",
+            f"{address} is not an address with TLS, but there are TLS files",
             hint=f"write tls://{host}:{port}, or remove the files from {CONFIG_FILE}",
         )
     if scheme == "tcp" and not is_loopback(host) and not is_insecure:
@@ -104,7 +104,7 @@ def cluster_address(
             f"{address} is a remote address without TLS: anyone who can reach it could run "
             "programs on all its workers",
             hint=f'give "ca", "cert" and "key" in "cluster" of {CONFIG_FILE}, or --insecure for a '
-            "network that nobody else reaches",
+            "network that nobody else can reach",
         )
     if scheme == "tls" and files is None:
         raise ConfigError(
@@ -233,13 +233,14 @@ def _parts(given: str, *, default: str) -> tuple[str, str, int]:
     found = _ADDRESS.fullmatch(given)
     if found is None or not 0 < int(found["port"] or PORT) <= _MOST:
         raise ConfigError(
-            f'"{given}" is no address of a cluster',
+            f'"{given}" is not the address of a cluster',
             hint=f"write tls://HOST:{PORT}, or {LOCAL} for the one of `cuggino cluster up`",
         )
     scheme = found["scheme"] or default
     if scheme not in ("tls", "tcp"):
         raise ConfigError(
-            f"{scheme}:// is no address of a cluster", hint=f"write tls://{found['host']}:{PORT}"
+            f"{scheme}:// is not the address of a cluster",
+            hint=f"write tls://{found['host']}:{PORT}",
         )
     return scheme, found["host"], int(found["port"] or PORT)
 

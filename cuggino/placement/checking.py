@@ -183,7 +183,7 @@ class _Asking:
             )
         ttl = report["worker_ttl"]
         given = f"after {ttl:g} s" if ttl else "never"
-        results.append(CheckResult("ok", f"silent workers are given up {given}"))
+        results.append(CheckResult("ok", f"silent workers are abandoned {given}"))
         needed = {name: 1.0 for name in self._agents if any(name in one for one in offered)}
         if why := unmet_needs(needed, offered):
             results.append(CheckResult("problem", why, "start workers: cuggino help clusters"))

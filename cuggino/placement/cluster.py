@@ -580,6 +580,6 @@ def _lost(gone: Gone) -> PlaceGone:
     if gone.cause == "scheduler":
         raise ClusterLost(
             f"the cluster is lost: {gone.reason}",
-            hint="what was landed or pushed is safe; go on with it when there is a cluster again",
+            hint="what was landed or pushed is safe; continue when there is a cluster again",
         )
     return PlaceGone(gone.reason)

@@ -34,7 +34,7 @@ def amounts_of(words: Iterable[str], *, where: str) -> dict[str, float]:
             amount = 0.0
         if not RESOURCE.fullmatch(name) or not 0 < amount < float("inf"):
             raise ConfigError(
-                f'{where}: "{word}" is no amount of a resource', hint="write gpu, or claude=2"
+                f'{where}: "{word}" is not an amount of a resource', hint="write gpu, or claude=2"
             )
         found[name] = amount
     return found

@@ -49,7 +49,7 @@ SPEC_FILE = "SPEC.md"
 STATUS_FILE = ".autonoe/status.json"
 """The path of the file in a project."""
 
-BROKEN_HINT = "correct the file or restore it; without it, the deliverables are planned anew"
+BROKEN_HINT = "correct the file or restore it; without it, the deliverables are planned again"
 
 LOCK_FILE = ".cuggino/locks/status.lock"
 

@@ -29,7 +29,7 @@ class Proposals(ItemFiles[Proposal]):
     """What was proposed for the items of a workspace, by the names of the items."""
 
     def __init__(self, workspace: Workspace) -> None:
-        hint = "remove the file: the item is proposed anew"
+        hint = "remove the file: the item is proposed again"
         super().__init__(workspace.proposals, Proposal, "a proposal", hint=hint)
 
     def read(self, item: str) -> Proposal:

@@ -337,7 +337,7 @@ class Workspace:
             _, is_answered, answer = split(ANSWER)
             if outcome == settled and is_answered:
                 return answer.strip()
-            return f"it was {outcome}, without words; see the specifications"
+            return f"it was {outcome}without a comment; see the specifications"
         return "the question was removed"
 
     def read_memory(self) -> str:

@@ -223,7 +223,7 @@ def command_at_work(workspace: Workspace) -> str:
     """
     owner = working_process(workspace)
     if owner is None:
-        raise ConfigError("nothing runs here, so that nobody would be told")
+        raise ConfigError("nothing is running here to receive it")
     return owner.command or "cuggino"
 
 

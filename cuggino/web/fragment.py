@@ -38,7 +38,7 @@ def as_message(text: str, *, id: int | None = None, event: str | None = None) ->
 
 def _template(fragment: Fragment) -> str:
     if _ID.fullmatch(fragment.to) is None:
-        raise ValueError(f"{fragment.to!r} is no id of a page")
+        raise ValueError(f"{fragment.to!r} is not the id of a page")
     how = html.escape(fragment.how)
     return f'<template data-to="{fragment.to}" data-how="{how}">{fragment.html}</template>'
 

@@ -66,7 +66,9 @@ class ServeOptions:
             raise ConfigError("--cert and --key belong together", hint="give both files")
         for file in (self.cert, self.key):
             if file is not None and not file.is_file():
-                raise ConfigError(f"{file} is no file", hint="give the files of --cert and --key")
+                raise ConfigError(
+                    f"{file} is not a file", hint="give the files of --cert and --key"
+                )
         if not is_loopback(self.host) and self.cert is None and not self.insecure:
             raise ConfigError(
                 f"serving {self.host} without TLS would send the page, and the key to it, "
@@ -233,7 +235,7 @@ def _bind(options: ServeOptions) -> socket.socket:
         listener = socket.socket(found[0], socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise ConfigError(
-            f"{options.host} is no address of this machine", hint="give another --host"
+            f"{options.host} is not an address of this machine", hint="give another --host"
         ) from error
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

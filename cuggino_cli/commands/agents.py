@@ -83,7 +83,7 @@ def check_command(name: str, as_json: bool) -> int:
     agent = make_agent(name, cwd=project_folder())
     if not isinstance(agent, AcpAgent):
         raise ConfigError(
-            f"{name} is no program of the Agent Client Protocol",
+            f"{name} does not speak the Agent Client Protocol",
             hint="name one as acp:NAME (see `cuggino help providers`)",
         )
     check_trust(project_folder())

@@ -60,7 +60,7 @@ _MODELS = ("claude-opus-4.5", "claude-sonnet-4", "gpt-5", "gpt-5-mini", "gemini-
         ("cuggino loop configure", "Ask for all settings."),
         ("cuggino loop configure --model claude-opus-4.5 --project", "Save one, for this project."),
         ("cuggino loop configure --show", "Each value with its origin."),
-        exits="0 saved or shown, 2 wrong usage or nobody to ask, 130 cancelled.",
+        exits="0 saved or shown, 2 wrong usage, or no terminal to ask on, 130 cancelled.",
         see=("help config",),
     ),
 )

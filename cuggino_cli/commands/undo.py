@@ -103,5 +103,5 @@ def _report(undone: Undone) -> int:
     done = len(undone.plan.changes) - len(undone.failed)
     click.echo(f"Changed {done:,} {'file' if done == 1 else 'files'}.")
     if undone.before is not None:
-        click.echo(f"To take it back: cuggino undo {undone.before.name}")
+        click.echo(f"To undo it: cuggino undo {undone.before.name}")
     return 1 if undone.failed else 0

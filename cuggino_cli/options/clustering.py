@@ -29,7 +29,7 @@ _OPTIONS = (
         "--detach",
         is_flag=True,
         default=None,
-        help="Let the workers go on when this ends; the next watch, or --resume, takes over.",
+        help="Let the workers continue when this ends; the next watch, or --resume, takes over.",
     ),
     INSECURE,
 )

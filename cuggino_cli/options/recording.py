@@ -29,7 +29,7 @@ class Speed(FloatType):
         except ValueError:
             speed = math.nan
         if not (math.isfinite(speed) and speed >= 0):
-            self.fail(f"{value!r} is no speed such as 1, 2.5 or {AT_ONCE}.", param, ctx)
+            self.fail(f"{value!r} is not a speed such as 1, 2.5 or {AT_ONCE}.", param, ctx)
         return speed
 
 

@@ -115,7 +115,7 @@ _BUDGET = (
     click.option(
         "--overage",
         type=click.Choice(["pay", "stop"]),
-        help="Beyond a usage limit that the account pays for: go on, or stop.",
+        help="Beyond a usage limit that the account pays for: continue, or stop.",
     ),
 )
 _START = (
@@ -129,7 +129,7 @@ _START = (
         "login_check",
         flag_value=False,
         default=None,
-        help="Start without asking the agent whether somebody is logged in.",
+        help="Start without checking the agent's login.",
     ),
 )
 _RETRIES = click.option(

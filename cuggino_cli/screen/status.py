@@ -256,7 +256,7 @@ def wait_text(wait: Wait, now: datetime, *, short: bool) -> str:
     if wait.reason == "hours":
         if short:
             return f"⏳ hours: until {at}"
-        return f"⏳ Outside of the hours · goes on at {at}, in {format_duration(left)}"
+        return f"⏳ Outside of the hours · resumes at {at}, in {format_duration(left)}"
     what = _WAITS.get(wait.reason, flat(wait.reason).replace("_", " "))
     attempt = counted_of(wait.attempt, wait.max_attempts)
     again = f"retry {attempt}" if attempt else "again"
@@ -439,7 +439,7 @@ def _key_words(status: RunStatus) -> tuple[str, ...]:
     if not keys.controls or state in ("stopping", "ended"):
         return (f"v {detail}", "v")
     if state in ("pausing", "paused"):
-        return (f"p go on  s steer  v {detail}  q stop", "p go on  s v q", "p s v q")
+        return (f"p continue  s steer  v {detail}  q stop", "p go on  s v q", "p s v q")
     return (f"p pause  s steer  v {detail}  q stop", "p s v q")
 
 

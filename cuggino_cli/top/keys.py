@@ -184,12 +184,12 @@ def key_text(view: View, columns: int) -> str:
     if view.is_inside:
         return _longest(
             columns,
-            "q back  ↑↓ scroll  s steer  a answer  p pause/go on  x stop",
+            "q back  ↑↓ scroll  s steer  a answer  p pause/continue  x stop",
             "q back  ↑↓ s a p x",
         )
     return _longest(
         columns,
-        "↑↓ choose  Enter look in  s steer  a answer  p pause/go on  x stop  q quit",
+        "↑↓ choose  Enter look in  s steer  a answer  p pause/continue  x stop  q quit",
         "Enter look in  s a p  x stop  q quit",
         "Enter s a p x q",
     )

@@ -399,7 +399,7 @@ def test_lines(here: Path, cli: Cli) -> None:
 
 def test_other_agents(cli: Cli) -> None:
     """Only programs of the protocol can be checked."""
-    assert "is no program of the Agent Client Protocol" in cli.err("agents", "check", "claude")
+    assert "does not speak the Agent Client Protocol" in cli.err("agents", "check", "claude")
 
 
 def test_the_agents_of_a_project(tmp_path: Path) -> None:

@@ -339,7 +339,7 @@ def test_backlog(ready: Path) -> None:
     (folder / "002-empty.md").write_text("", encoding="utf-8")
     (noted, counted) = look("backlog", ready)
     assert noted.status == "note"
-    assert noted.what.startswith("backlog: 002-empty.md is no item: ")
+    assert noted.what.startswith("backlog: 002-empty.md is not an item: ")
     assert CheckResult("ok", "backlog: 1 item") == counted
 
 

@@ -158,7 +158,7 @@ def test_invalid_recordings(words: list[str], told: str, ready: Path, cli: Cli) 
 @pytest.mark.parametrize("speed", ["fast", "-1", "nan", "inf", ""])
 def test_invalid_speed(speed: str, ready: Path, cli: Cli) -> None:
     """A speed is a number of 0 or more, or `max`."""
-    assert f"{speed!r} is no speed such as 1, 2.5 or max." in cli.err(
+    assert f"{speed!r} is not a speed such as 1, 2.5 or max." in cli.err(
         "run", "--focus", "x", "--agent", "replay:c", "--speed", speed
     )
 

@@ -73,8 +73,8 @@ def test_everything_is_back(destroyed: Destroyed, cli: Cli) -> None:
     assert "  restore  src/new.py\n" in said
     assert "  remove   made.txt\n" in said
     assert "Changed 5 files.\n" in said
-    (command,) = [line for line in said.splitlines() if line.startswith("To take it back: ")]
-    assert 0 == main([*command.split()[5:], "--yes"])
+    (command,) = [line for line in said.splitlines() if line.startswith("To undo it: ")]
+    assert 0 == main([*command.split()[4:], "--yes"])
     assert after == tree_of(project.root)
 
 

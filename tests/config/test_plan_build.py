@@ -229,7 +229,7 @@ def test_a_wrong_value(key: str, value: object, why: str, place: Place) -> None:
     [
         ('{"verify": "make"}', '"verify" must be an object'),
         ('{"verify": {"z": 1}}', 'unknown key "verify.z"'),
-        ('{"verify": {"test": "a"}, "verify.test": "b"}', '"verify.test" is there twice: in'),
+        ('{"verify": {"test": "a"}, "verify.test": "b"}', '"verify.test" is given twice: in'),
         ('{"protectedBranchs": ["trunk"]}', 'unknown key "protectedBranchs"'),
     ],
 )

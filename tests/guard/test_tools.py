@@ -98,7 +98,7 @@ def test_a_shell_tool_is_judged_by_its_command(project: Path, tool: str) -> None
     assert judged(project, tool, {"command": ""}).is_allowed
     assert judged(project, tool, {"command": " \n"}).is_allowed
     for command in (1, ["ls"], {"a": "ls"}, True):
-        assert "no text" in judged(project, tool, {"command": command}).reason
+        assert "not a string" in judged(project, tool, {"command": command}).reason
     verdict = judged(project, tool, {"command": "ls && rm -rf /"})
     assert ["ls", "rm -rf /"] == [part.text for part in verdict.parts]
     assert [True, False] == [part.is_allowed for part in verdict.parts]

@@ -97,7 +97,7 @@ def test_killed(tmp_path: Path) -> None:
     [
         ("--workers 0", "0 is not in the range"),
         ("--workers two", "'two' is not a valid integer"),
-        ("--resources gpu=many", '--resources: "gpu=many" is no amount of a resource'),
+        ("--resources gpu=many", '--resources: "gpu=many" is not an amount of a resource'),
     ],
 )
 def test_usage(options: str, message: str, capfd: pytest.CaptureFixture[str]) -> None:

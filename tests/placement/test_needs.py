@@ -26,7 +26,7 @@ def test_invalid_amount(word: str) -> None:
     """The error names the place and the word."""
     with pytest.raises(ConfigError) as caught:
         amounts_of([word], where="007-train.md")
-    assert f'007-train.md: "{word}" is no amount of a resource' == caught.value.message
+    assert f'007-train.md: "{word}" is not an amount of a resource' == caught.value.message
 
 
 def test_agents_are_needed_where_some_worker_offers_them() -> None:

@@ -114,7 +114,7 @@ def test_a_journal_that_has_changed(folder: Path) -> None:
     journal.close()
     os.utime(path, ns=(0, 1))
     path.write_bytes(b"x" * path.stat().st_size)
-    with pytest.raises(StorageError, match="no whole line"):
+    with pytest.raises(StorageError, match="no complete line"):
         digest_of(path)
 
 

@@ -341,7 +341,7 @@ def test_keys_are_named_in_the_last_row() -> None:
     bench = keyed(lambda _command: None)
     assert bench.rows_at(2)[-1].endswith("p pause  s steer  v more  q stop")
     bench.show(ev.PauseAsked())
-    assert bench.rows_at(2)[-1].endswith("p go on  s steer  v more  q stop")
+    assert bench.rows_at(2)[-1].endswith("p continue  s steer  v more  q stop")
     bench.show(ev.StopAsked())
     assert bench.rows_at(2)[0] == "STOPPING after this stage"
     assert bench.rows_at(2)[-1].endswith("  v more")

@@ -179,8 +179,8 @@ def test_a_broken_line_in_the_middle(journal: Journal, line: str, words: str, re
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("", "has no whole line"),
-        (LINE[:20], "has no whole line"),
+        ("", "has no complete line"),
+        (LINE[:20], "has no complete line"),
         (LINE.replace(":2,", ":1,") + "\n", "line 1 is broken: a journal begins with RunStarted"),
         (LINE.replace('"v":1', '"v":2') + "\n", "line 1 has version 2"),
     ],

@@ -327,7 +327,7 @@ class TestControl:
         """Without a run to receive the message, it is shown again and not lost."""
         answer = post(served, "control", do="steer", text="Tests <first>")
         assert 409 == answer.status_code
-        assert "nothing runs here" in answer.text
+        assert "nothing is running here" in answer.text
         assert "Tests &lt;first&gt;" in answer.text
         assert not workspace.control.exists()
 

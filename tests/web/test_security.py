@@ -307,7 +307,7 @@ def test_another_address_needs_tls_or_consent(tmp_path: Path) -> None:
         ServeOptions(host="desk.lan").check()
     with pytest.raises(ConfigError, match="belong together"):
         ServeOptions(cert=tmp_path / "cert.pem").check()
-    with pytest.raises(ConfigError, match="is no file"):
+    with pytest.raises(ConfigError, match="is not a file"):
         ServeOptions(cert=tmp_path / "cert.pem", key=tmp_path / "key.pem").check()
     ServeOptions(host="0.0.0.0", insecure=True).check()
     for host in ("127.0.0.1", "::1", "localhost", "127.0.0.2"):

@@ -122,7 +122,9 @@ def _document(call: Call) -> str:
         return ""
     if call.site.document is None:
         is_text = call.site.is_fed and _PRINTS.match(call.site.feed)
-        return f"Write the commands out instead of piping them to {call.name}" if is_text else ""
+        return (
+            f"Write the commands literally instead of piping them to {call.name}" if is_text else ""
+        )
     return call.site.judge_text(call.site.document, call.site)
 
 

@@ -110,7 +110,7 @@ class Site(NamedTuple):
             return self._unclear(word, "written")
         if word.has_glob:
             return (
-                f"It cannot be told which files '{word.text}' names: write the target without"
+                f"Cannot tell which files '{word.text}' refers to: write the target without"
                 " wildcards"
             )
         return self._unclear(word, "written") or self.write_path(word.value or "")
@@ -232,7 +232,7 @@ class Site(NamedTuple):
             if place == made or place.startswith(made + "/"):
                 return (
                     f"'{path}' lies in what the same input puts there, perhaps a link that leads"
-                    " elsewhere: do it in a call of its own"
+                    " elsewhere: do it in a separate call"
                 )
         is_deep = place.startswith(self.paths.project + "/") and (
             os.path.dirname(place) != self.paths.project  # noqa: PTH120
@@ -240,7 +240,7 @@ class Site(NamedTuple):
         if self.trail.is_swapped and is_deep:
             return (
                 f"Before '{path}' is written the same input may swap its folder for a link: do it"
-                " in a call of its own"
+                " in a separate call"
             )
         return ""
 
@@ -281,9 +281,9 @@ def pattern_reason(pattern: str) -> str:
         if any(char in part for char in GLOB):
             seen = True
             if part.startswith("."):
-                return f"'{pattern}' may name protected files: write the names out"
+                return f"'{pattern}' may match protected files: write the names literally"
         elif seen and part == "..":
-            return f"'{pattern}' goes back behind its wildcard: write the path out"
+            return f"'{pattern}' has '..' after its wildcard: write the path literally"
     return ""
 
 

@@ -74,7 +74,7 @@ def _variables(call: Call, names: tuple[Word, ...]) -> str:
         if place is None:
             return f"{call.name} must be given the plain name of a variable, not '{word.text}'"
         if reason := assignment_reason(place[1], None, call.site.policy):
-            return reason if place[1] != "IFS" else "IFS must not be read or changed so"
+            return reason if place[1] != "IFS" else "IFS must not be read or changed this way"
     return ""
 
 
@@ -92,7 +92,7 @@ def printf(call: Call) -> str:
     if start.startswith("-v"):
         return _variables(call, (Word(head.text, start[2:] if head.value else None),))
     if head.value is None and not start and not head.is_quoted:
-        return "It cannot be told what printf does: write its format out"
+        return "Cannot tell what printf does: write its format literally"
     return ""
 
 
@@ -102,7 +102,7 @@ def set_(call: Call) -> str:
     while args:
         word = args.pop(0)
         if word.value is None:
-            return "It cannot be told which options set changes: put '--' before the words"
+            return "Cannot tell which options set changes: put '--' before the words"
         if word.value in ("--", "-") or not word.value.startswith(("-", "+")):
             return ""
         if re.fullmatch(r"[-+][euxvfCETambhn]*o", word.value):
@@ -118,10 +118,10 @@ def test(call: Call) -> str:
     """Deny an index that runs a command, and an unknown name."""
     for index, word in enumerate(call.args):
         if word.value is not None and HIDES_COMMAND.search(word.value):
-            return f"'{word.text}' would run a command when it is tested: write it otherwise"
+            return f"'{word.text}' would run a command when it is tested: write it differently"
         after = call.args[index + 1 : index + 2]
         if word.value in ("-v", "-R") and after and after[0].value is None:
-            return f"It cannot be told which variable '{after[0].text}' is: write its name out"
+            return f"Cannot tell which variable '{after[0].text}' is: write its name literally"
     return ""
 
 
@@ -134,7 +134,7 @@ def declare(call: Call) -> str:
         return f"{call.name} -i calculates whatever is assigned later: use $((...)) instead"
     if given.unclear and call.name not in ("local", "readonly") and not call.site.is_open:
         return (
-            f"It cannot be told which variables '{given.unclear[0].text}' sets: write the names"
+            f"Cannot tell which variables '{given.unclear[0].text}' sets: write the names"
             " and values out"
         )
     for word in given.operands:
@@ -155,5 +155,5 @@ def never(call: Call) -> str:
         return ""
     return (
         f"Command '{call.name}' is not in the allowlist: it changes what later names mean, or runs"
-        " a text; write the commands themselves"
+        " text; write the commands directly"
     )

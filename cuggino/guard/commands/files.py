@@ -318,4 +318,4 @@ def unclear_words(call: Call, given: Parsed) -> str:
 def unsure(name: str, word: Word) -> str:
     """Return the reason for denying an unknown word."""
     text = word.text.replace("xargs{}", "what xargs adds")
-    return f"It cannot be told what '{text}' means to {name}: write the arguments out"
+    return f"Cannot tell what '{text}' means to {name}: write the arguments literally"

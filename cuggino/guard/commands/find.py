@@ -38,8 +38,8 @@ def find(call: Call) -> str:
             is_quoted = call.site.is_open and in_roots and not may_split(word)
             if not is_quoted and not _is_root(word, in_roots):
                 return (
-                    f"'{word.text}' could be an action of find such as -delete: write it out, or"
-                    " begin it with './'"
+                    f"'{word.text}' could be an action of find such as -delete: write it literally,"
+                    " or begin it with './'"
                 )
             roots += [word] if in_roots else []
             continue

@@ -93,7 +93,7 @@ def git(call: Call) -> str:
     if not call.site.is_full:
         return _act(call, given)
     if given.unclear and not given.operands:
-        return f"It cannot be told what '{given.unclear[0].text}' means to git: write it out"
+        return f"Cannot tell what '{given.unclear[0].text}' means to git: write it literally"
     if reason := overridden(given):
         return reason
     if given.has("--git-dir", "--work-tree", "--namespace"):
@@ -105,7 +105,7 @@ def git(call: Call) -> str:
     site = _moved(call.site, given)
     name = given.operands[0]
     if name.value is None or name.has_glob:
-        return f"It cannot be told which git command '{name.text}' is: write it out"
+        return f"Cannot tell which git command '{name.text}' is: write it literally"
     return _command(Call(name.value, given.operands[1:], site), given)
 
 
@@ -126,7 +126,7 @@ def _act(call: Call, given: Parsed) -> str:
         return ""
     name = given.operands[0].value
     if name is None:
-        return f"It cannot be told which git command '{given.operands[0].text}' is: write it out"
+        return f"Cannot tell which git command '{given.operands[0].text}' is: write it literally"
     sub = Call(name, given.operands[1:], call.site)
     inside = sub._replace(site=_moved(call.site, given))
     parsed = parse(sub)
@@ -163,7 +163,10 @@ def _command(sub: Call, before: Parsed) -> str:
             " use git's everyday commands"
         )
     if name not in READING | CHANGING and not (name == "lfs" and site.is_open):
-        return f"git {name} is not allowed: it is no known git command, or an alias; write it out"
+        return (
+            f"git {name} is not allowed: it is not a known git command, or is an alias; use the"
+            " command itself"
+        )
     if site.is_limited and (reason := _limited(sub)):
         return reason
     given = parse(sub)

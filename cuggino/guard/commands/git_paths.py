@@ -92,7 +92,7 @@ def protected_reason(sub: Call, given: Parsed, before: Parsed) -> str:
         return ""
     excluded = f", or add ':(top,exclude){lost[0]}' if it takes pathspecs"
     return (
-        f"git {sub.name} would take {', '.join(lost[:3])} away, which must stay: name the other"
+        f"git {sub.name} would remove {', '.join(lost[:3])}, which must stay: name the other"
         f" files{'' if sub.name == 'clean' else excluded}"
     )
 

@@ -62,7 +62,7 @@ def config(call: Call) -> str:
                 "get-color", "get-colorbool", "rename-section", "remove-section")),
     )  # fmt: skip
     if given.unclear:
-        return f"It cannot be told what '{given.unclear[0].text}' means to git config: write it out"
+        return f"Cannot tell what '{given.unclear[0].text}' means to git config: write it literally"
     operands = [word.value for word in given.operands]
     reads = given.has("--get", "--get-all", "--get-regexp", "--list", "-l", "--get-urlmatch",
                       "--get-color", "--get-colorbool")  # fmt: skip
@@ -85,7 +85,7 @@ def config(call: Call) -> str:
     if call.site.is_limited:
         return f"{_who(call)} must not change git's settings"
     if words[0].value is None:
-        return "It cannot be told which setting is changed: write its key out"
+        return "Cannot tell which setting is changed: write its key literally"
     return setting_reason(words[0].value, words[1].value if len(words) > 1 else "")
 
 
@@ -115,7 +115,7 @@ def overridden(given: Parsed) -> str:
             continue
         text = option.value.value if option.value is not None else None
         if text is None:
-            return "It cannot be told which setting git -c changes: write it out"
+            return "Cannot tell which setting git -c changes: write it literally"
         key, equals, value = text.partition("=")
         if reason := setting_reason(key, value if equals else "true"):
             return reason

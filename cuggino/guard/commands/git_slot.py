@@ -26,7 +26,7 @@ def elsewhere(sub: Call, given: Parsed, before: Parsed) -> str:
     if any(not site.paths.is_own_repository(place) for place in site.known):
         return (
             f"git {sub.name} is not allowed there: the folder is not part of this slot, and what is"
-            " in it belongs to somebody else; work in the slot alone"
+            " in it belongs to someone else; work in the slot alone"
         )
     if sub.name == "config" and given.has(*_SETTINGS):
         return "git config is not allowed outside of the repository: leave the option out"

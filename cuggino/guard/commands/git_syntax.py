@@ -145,8 +145,8 @@ def _unclear(sub: Call, given: Parsed) -> str:
         if word.value is None and _is_a_name(word.text, sub.site.trail.loose):
             continue
         return (
-            f"'{word.text}' could be an option of git {sub.name}: write it out, put a variable in"
-            " double quotes, or put '--' before it when it is a file"
+            f"'{word.text}' could be an option of git {sub.name}: write it literally, put a"
+            " variable in double quotes, or put '--' before it when it is a file"
         )
     return ""
 

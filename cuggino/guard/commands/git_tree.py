@@ -58,8 +58,8 @@ def discarding(sub: Call, given: Parsed) -> str:
     if found is None or sub.site.is_destructive:
         return ""
     return (
-        f"git {sub.name} {found}".rstrip() + " is not allowed: it discards work, which may be a"
-        " person's; change the files that are wrong instead, and commit. allowDestructive allows it"
+        f"git {sub.name} {found}".rstrip() + " is not allowed: it discards work, possibly the"
+        " user's; change the files that are wrong instead, and commit. allowDestructive allows it"
     )
 
 
@@ -106,7 +106,7 @@ def listed_reason(sub: Call, given: Parsed) -> str:
             named = (word.value for word in (*operands, *paths_of(sub)) if word.value)
             return first(site.paths.guards(path, site.known) for path in named)
         case "clean" | "apply" | "am" if given.has("-i", "--interactive"):
-            return f"git {sub.name} must not ask: leave -i out"
+            return f"git {sub.name} must not be interactive: leave -i out"
         case "apply" | "am":
             return first(map(site.write, given.values("--directory", "--build-fake-ancestor")))
         case "stash" if given.has("-a", "--all"):

@@ -90,7 +90,7 @@ def redirect_reason(redirect: Redirect, site: Site) -> str:
     if redirect.operator.startswith("<") and (reason := _turned(redirect, text, site)):
         return reason
     if redirect.operator == ">&" and _comes_from_input(text, site):
-        return f"'{redirect.text}' turns an input into an output: name the file that is written"
+        return f"'{redirect.text}' turns an input into an output: name the file to write"
     if redirect.operator == "<&" or (redirect.operator == ">&" and _is_descriptor(text)):
         return ""
     if redirect.operator == "<":
@@ -99,7 +99,7 @@ def redirect_reason(redirect: Redirect, site: Site) -> str:
         if target.value == "":
             return "The target of the redirection is empty: name a file"
         return site.write(target)
-    return f"The redirection '{redirect.text}' is not understood: write it otherwise"
+    return f"The redirection '{redirect.text}' is not understood: write it differently"
 
 
 def _turned(redirect: Redirect, text: str, site: Site) -> str:

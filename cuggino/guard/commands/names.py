@@ -38,16 +38,18 @@ def program(word: Word, site: Site) -> Program:
     if value is None:
         text = word.text.replace("xargs{}", "what is read")
         return Program(
-            "", f"It cannot be told which program '{text}' is: write the command's name out"
+            "", f"Cannot tell which program '{text}' is: write the command's name literally"
         )
     if (word.has_glob and value != "[") or word.has_tilde:
         return Program(
-            "", f"It cannot be told which program '{word.text}' is: write the command's name out"
+            "", f"Cannot tell which program '{word.text}' is: write the command's name literally"
         )
     if value == "":
         return Program("")
     if value.startswith(("-", "+")):
-        return Program(value, f"'{value}' is an option and no program: write the command otherwise")
+        return Program(
+            value, f"'{value}' is an option, not a program: write the command differently"
+        )
     if "/" in value:
         return _qualified(value, site)
     if not _PLAIN.fullmatch(value):
@@ -57,7 +59,7 @@ def program(word: Word, site: Site) -> Program:
 
 def _odd(value: str) -> str:
     if " " in value:
-        return ": it is one quoted word; leave the quotes out"
+        return ": it is one quoted word; remove the quotes"
     return "" if value.isascii() else ": it has letters that only look like others"
 
 

@@ -113,7 +113,7 @@ def sending_reason(call: Call) -> str:
     if not sent:
         return ""
     return (
-        f"{call.name} {sent} is not allowed: it reaches beyond this machine, which a person"
+        f"{call.name} {sent} is not allowed: it reaches beyond this machine, which the user"
         " decides; allowDestructive allows it"
     )
 

@@ -110,7 +110,7 @@ def _run(call: Call, words: tuple[Word, ...], short: str) -> str:
 def _code(call: Call, codes: list[Word]) -> str:
     for code in codes:
         if code.value is None:
-            return f"It cannot be told what {call.name} -c runs: write the command out"
+            return f"Cannot tell what {call.name} -c runs: write the command literally"
         if reason := call.site.judge_text(code.value, call.site):
             return reason
     return ""
@@ -178,7 +178,7 @@ def go(call: Call) -> str:
             continue
         text = value if equals else after.value
         if text is None:
-            return f"It cannot be told what go {name} starts: write it out"
+            return f"Cannot tell what go {name} starts: write it literally"
         started = tuple(map(plain_word, (*text.split(), "x")))
         if reason := call.site.judge(started, call.site):
             return reason

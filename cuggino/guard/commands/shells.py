@@ -24,7 +24,7 @@ def shell(call: Call) -> str:
     if given.has("--rcfile", "--init-file", "--command", "-s", "-i", "-C"):
         return f"{call.name} must get its commands as the text of -c, or directly"
     if any(word.value is None or word in given.unclear[:1] for word in call.args[:1]):
-        return f"It cannot be told what {call.name} runs: write the commands out"
+        return f"Cannot tell what {call.name} runs: write the commands literally"
     # `+x` and `-` are options too, anywhere before the text or the script.
     if given.operands and (given.operands[0].value or "").startswith(("+", "-")):
         return f"{call.name} must not be given '{given.operands[0].text}': leave it out"
@@ -35,14 +35,12 @@ def shell(call: Call) -> str:
             return ""
         if call.site.document is not None:
             return _judged(call, call.site.document)
-        return (
-            f"{call.name} must not run what it reads: write the commands out, without {call.name}"
-        )
+        return f"{call.name} must not run what it reads: write the commands without {call.name}"
     script = given.operands[0]
     if script.value is None or script.has_glob or script.has_tilde:
-        return f"It cannot be told which script '{script.text}' is: write its path out"
+        return f"Cannot tell which script '{script.text}' is: write its path literally"
     if script.value.startswith(("/dev/", "/proc/")):
-        return f"{call.name} must not run what it reads: write the commands out"
+        return f"{call.name} must not run what it reads: write the commands literally"
     return first(
         f"'{script.value}' is outside the project: run scripts of the project only"
         for cwd in (call.site.known or {"/"})
@@ -52,7 +50,7 @@ def shell(call: Call) -> str:
 
 def _text(call: Call, operands: tuple[Word, ...]) -> str:
     if not operands or operands[0].value is None:
-        return f"The text that {call.name} -c runs is not known: write the commands out"
+        return f"The text that {call.name} -c runs is not known: write the commands literally"
     return _judged(call, operands[0].value)
 
 
@@ -65,8 +63,8 @@ def _judged(call: Call, text: str) -> str:
 def evaluate(call: Call) -> str:
     """Deny `eval`: its words are run as a text."""
     return (
-        f"Command '{call.name}' is not in the allowlist: it runs a text that nobody has judged;"
-        " write the commands themselves"
+        f"Command '{call.name}' is not in the allowlist: it runs text that has not been judged;"
+        " write the commands directly"
     )
 
 
@@ -105,5 +103,5 @@ def watch(call: Call) -> str:
     """Judge the words of `watch` as one text for a shell."""
     given = parse_options(call.args, Syntax("nq", ("interval",), ("differences",), permutes=False))
     if not given.operands or any(word.value is None for word in given.operands):
-        return "It cannot be told what watch runs: write the command out"
+        return "Cannot tell what watch runs: write the command literally"
     return call.site.judge_text(" ".join(word.value or "" for word in given.operands), call.site)

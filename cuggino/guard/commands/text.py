@@ -93,5 +93,5 @@ def fd(call: Call) -> str:
             )
             return call.site.judge((*inner, Word("{}", None)), call.site)
         if re.match(_FD_ATTACHED, word.value or ""):
-            return "Give the program that fd starts as words of their own behind -x"
+            return "Give the program that fd starts as separate words after -x"
     return ""

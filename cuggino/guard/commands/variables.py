@@ -92,7 +92,7 @@ def assignment_reason(
 ) -> str:
     """Return why the assignment is denied; `value` is None if it is unknown."""
     if not _NAME.fullmatch(name):
-        return f"'{name}' is no name of a variable"
+        return f"'{name}' is not a variable name"
     if name in _SHELL or name.startswith(_SHELL_START):
         return _loads(name)
     if name.startswith("CUGGINO_"):
@@ -183,7 +183,7 @@ def calculated(text: str, policy: Policy) -> str:
             if reason := names_reason(part, policy):
                 return reason
         if opening in ("((", "$[") and _OPEN.search(inside):
-            return f"It cannot be told which variable '{inside.strip()}' sets: write its name out"
+            return f"Cannot tell which variable '{inside.strip()}' sets: write its name literally"
     return ""
 
 
@@ -269,8 +269,8 @@ def _assigned(assignment: Assignment, policy: Policy) -> str:
         return reason
     return next(
         (
-            f"The text of {assignment.name} would run a command in a calculation: write the"
-            " command itself"
+            f"The text of {assignment.name} would run a command in an arithmetic expression: write"
+            " the command itself"
             for word in assignment.values
             if word.value is not None and HIDES_COMMAND.search(word.value)
         ),
@@ -300,7 +300,10 @@ def hidden_reason(words: tuple[Word, ...]) -> str:
     """Return why later arithmetic could run a stored text."""
     for word in words:
         if word.value is not None and HIDES_COMMAND.search(word.value):
-            return f"'{word.text}' would run a command in a calculation: write it otherwise"
+            return (
+                f"'{word.text}' would run a command in an arithmetic expression: write it"
+                " differently"
+            )
     return ""
 
 
@@ -309,14 +312,16 @@ def _blank(node: Command) -> str:
     for word in node.words:
         odd = (char for char in word.text if char.isspace() and char not in " \t\n")
         if not word.is_quoted and any(odd):
-            return f"'{word.text}' has a blank in it that bash takes for none: use plain ones"
+            return (
+                f"'{word.text}' contains a space that bash does not treat as one: use plain spaces"
+            )
     return ""
 
 
 def arithmetic_reason(words: tuple[Word, ...]) -> str:
     """Return why `(( ))` or `let` would run a command in quoted text."""
     return first(
-        f"'{word.text}' would run a command when it is calculated: write it otherwise"
+        f"'{word.text}' would run a command when it is evaluated: write it differently"
         for word in words
         if word.value is not None and re.search(r"\$\(|`", word.value)
     )

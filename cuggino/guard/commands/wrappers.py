@@ -66,7 +66,7 @@ def wrapped(call: Call) -> str:
     count = int(skips or 0)
     own = (*operands[:count], *given.values(*(option.name for option in given.options)))
     if any((word.value is None and "$(" in word.text) or is_many(word) for word in own):
-        return f"It cannot be told which command {call.name} starts: write its arguments out"
+        return f"Cannot tell which command {call.name} starts: write its arguments literally"
     return _start(call, operands[count:], marks)
 
 
@@ -77,7 +77,7 @@ def _start(call: Call, words: tuple[Word, ...], marks: str) -> str:
         words = words[1:]
     if call.name == "flock" and words and words[0].value in ("-c", "--command"):
         text = words[1].value if len(words) > 1 else None
-        return call.site.judge_text(text, call.site) if text else "It is not known what flock runs"
+        return call.site.judge_text(text, call.site) if text else "Cannot tell what flock runs"
     if not words:
         return "" if marks == "alone" else f"{call.name} needs a command that it starts"
     return call.site.judge(words, call.site)
@@ -104,7 +104,7 @@ def env(call: Call) -> str:
                "block-signal", "default-signal", "ignore-signal"), permutes=False),
     )  # fmt: skip
     if given.has("-S", "--split-string", "-P"):
-        return "env must not split a text into a command: write the command out behind env"
+        return "env must not split text into a command: write the command literally after env"
     site = call.site
     for folder in given.values("-C", "--chdir"):
         if folder.value is None:
@@ -123,7 +123,7 @@ def env(call: Call) -> str:
     if site.is_open and words and words[0].value is None and not words[0].prefix:
         words = words[1:]  # assignments, such as those of `env $(cat .env) npm start`
     if words and words[0].value is None:
-        return "It cannot be told which command env starts: write it out"
+        return "Cannot tell which command env starts: write it literally"
     return site.judge(words, site) if words else ""
 
 
@@ -149,14 +149,14 @@ def xargs(call: Call) -> str:
     )  # fmt: skip
     words = given.operands
     if not words:
-        return "" if call.site.is_open else "xargs needs a command that it starts: write it out"
+        return "" if call.site.is_open else "xargs needs a command to run"
     marks = [option for option in given.options if option.name in ("-I", "-i", "--replace", "-J")]
     if not marks:
         added = Word("xargs{}", None, is_quoted=True)
         return call.site.judge((*words, added), call.site._replace(is_fed=True))
     value = marks[-1].value
     if value is not None and value.value is None:
-        return "It cannot be told what xargs replaces: write the mark out"
+        return "Cannot tell what xargs replaces: write the placeholder literally"
     mark = (value.value if value is not None else "") or "{}"
     replaced = tuple(
         Word("{}", None, word.value.partition(mark)[0])

@@ -12,8 +12,8 @@ from cuggino.guard.shell.quotes import Pieces
 from cuggino.guard.shell.tree import Command
 
 SUBSCRIPT = (
-    "A subscript in quotes has a substitution in it, which is run when it becomes part of an"
-    " expression; run it before and put its result into a variable."
+    "A quoted subscript contains a substitution, which runs as part of an expression; run it first"
+    " and store its result in a variable."
 )
 _EVALUATORS = frozenset(
     ("test", "[", "printf", "read", "unset", "wait", "getopts", "mapfile", "readarray", "let")

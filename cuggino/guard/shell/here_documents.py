@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from cuggino.guard.shell.tree import Refused
 
 _DELIMITER = r"""(?a)(\\?)([\w.+%@:,-]+)|(["'])([\w.+%@:, -]*)\3"""
-_UNCLEAR = "It is not plain where a here-document ends; write the text with the file tools instead."
+_UNCLEAR = "The end of a here-document is ambiguous; write the text with the file tools instead."
 
 
 class HereDocument(NamedTuple):
@@ -59,7 +59,7 @@ def _check_body(document: HereDocument, start: int, source: bytes) -> int:
     )
     if found is None:
         raise _refused(
-            document, "The delimiter of a here-document is no plain word; use `EOF`.", source
+            document, "The delimiter of a here-document is not a plain word; use `EOF`.", source
         )
     delimiter, is_literal = found[2] or found[4] or "", bool(found[1] or found[3])
     body = redirect.get("Hdoc")  # includes the closing line; missing if empty

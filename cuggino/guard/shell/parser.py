@@ -38,6 +38,4 @@ def parse(text: str, *, shfmt: str, known: Mapping[str, str] | None = None) -> S
     except Refused:
         raise
     except Exception as error:  # deny what cannot be parsed, for any reason
-        raise Refused(
-            f"It cannot be judged ({type(error).__name__}); write it in a plainer way."
-        ) from error
+        raise Refused(f"It cannot be judged ({type(error).__name__}); simplify it.") from error

@@ -53,7 +53,7 @@ def check_text(text: str) -> None:
             text[max(0, place - 20) : place],
         )  # R9
     if re.search(r"(?<!\\)(?:\\\\)*\\\n*\Z", text):
-        raise Refused("Unbalanced quotes: it ends in a backslash; take it away.", "\\")
+        raise Refused("Unbalanced quotes: it ends in a backslash; remove it.", "\\")
     if "$\\\n" in text:
         raise Refused(
             "A line ends in `$\\`, which shells read differently; join the two lines.", "$\\"
@@ -113,7 +113,7 @@ def check_tree(tree: dict[str, Any], source: bytes) -> bool:
         elif node.get("Op") in ("<<", "<<-") and "Word" in node:
             if place.end is not None and id(node) not in allowed:
                 raise Refused(
-                    "A here-document in a substitution stands in a list or a compound command; run"
+                    "A here-document in a substitution is part of a list or a compound command; run"
                     " it before and put its result into a variable.",
                     slice_of(node, source),
                 )
@@ -148,7 +148,7 @@ def _known(node: dict[str, Any], kind: str, source: bytes) -> None:
     strange = "" if not kind or kind in TYPES else kind
     strange = strange or next((key for key in node if key not in KEYS), "")
     if strange:
-        reason = f"`{strange}` of a shell is not judged; write it in a plainer way."
+        reason = f"`{strange}` of a shell is not judged; simplify it."
         raise Refused(NAMED.get(strange, reason), slice_of(node, source))
 
 
@@ -167,8 +167,8 @@ def _inside(node: dict[str, Any], kind: str, place: Place, source: bytes) -> Pla
     if kind in ("CmdSubst", "ProcSubst"):
         if place.is_body and "\n" in slice_of(node, source):  # R5
             raise Refused(
-                "A substitution in a here-document goes over several lines; run it before and put"
-                " its result into a variable.",
+                "A substitution in a here-document spans several lines; run it first and store"
+                " its result in a variable.",
                 slice_of(node, source),
             )
         end = node["End"]["Offset"]

@@ -45,9 +45,9 @@ def check_node(node: dict[str, Any], kind: str, place: Place, source: bytes) -> 
     elif kind == "LetClause" and not re.fullmatch(_LET, slice_of(node, source)):
         reason = "`let` is judged in its plainest form only; use `$(( ))`."
     elif kind == "FuncDecl" and not re.fullmatch(_FUNCTION, node.get("Name", {}).get("Value", "")):
-        reason = "A function has a name that is no plain name; choose another."
+        reason = "The name of a function is not a plain name; choose another."
     elif kind == "WordIter" and not _is_named(node):
-        reason = "A loop has a variable that is no plain name; choose another."
+        reason = "The variable of a loop is not a plain name; choose another."
     elif "Patterns" in node and any(slice_of(one, source) == "esac" for one in node["Patterns"]):
         reason = "A pattern is the word that ends `case`; quote it."
     elif "Hash" in node:
@@ -59,7 +59,7 @@ def check_node(node: dict[str, Any], kind: str, place: Place, source: bytes) -> 
     elif kind == "TimeClause":
         reason = _time(node)
     elif kind == "BinaryCmd" and node["Op"] in ("|", "|&") and _is_time(node["Y"]):
-        reason = "`time` in the middle of a pipeline is no keyword; put it in front."
+        reason = "`time` in the middle of a pipeline is not a keyword; move it to the front."
     elif "OpPos" in node and "Word" in node and not kind:
         reason = _redirect(node, source)
     elif "Index" in node and (reason := _expression(slice_of(node["Index"], source))):
@@ -67,7 +67,7 @@ def check_node(node: dict[str, Any], kind: str, place: Place, source: bytes) -> 
     elif (
         not kind and _is_assignment(node) and not _NAME.fullmatch(node["Name"].get("Value", ""))
     ):  # R8
-        reason = "What is assigned to is no plain name of a variable; choose another."
+        reason = "The target of an assignment is not a plain variable name; choose another."
     if reason:
         raise Refused(reason, slice_of(node, source))
 
@@ -75,18 +75,18 @@ def check_node(node: dict[str, Any], kind: str, place: Place, source: bytes) -> 
 def _expression(text: str) -> str:
     """Refuse text in which bash finds the end of an expression before it parses the inside."""
     if re.search(r"[\n\\]|\besac\b", text):
-        return "An expression has more in it than can be judged; compute its parts before."
+        return "An expression is too complex to be judged; compute its parts first."
     return ""
 
 
 def _comment(node: dict[str, Any], source: bytes) -> str:
     """Refuse a comment that continues in the next line, or that bash reads as a word (R3)."""
     if re.search(r"\\\s*\Z|\n", node.get("Text", "")):
-        return "A comment ends in a backslash, which shells read differently; take it away."
+        return "A comment ends in a backslash, which shells read differently; remove it."
     start = node["Hash"]["Offset"]
     before = source[max(0, start - 2) : start]
     if start and (before[-1] not in b" \t\n;&|(" or before.startswith(b"\\")):
-        return "A comment begins right behind something else; put a blank in front of it."
+        return "A comment directly follows another character; put a space before it."
     return ""
 
 
@@ -122,13 +122,13 @@ def _literal(node: dict[str, Any], kind: str, place: Place) -> str:
         if place.is_parameter and place.is_quoted and not re.fullmatch(_HARMLESS, value):  # R1
             return _QUOTES_IN_PARAMETER
         if place.is_arithmetic and (node.get("Dollar") or re.search(r"[$`\\]", value)):
-            return "Quotes in an expression hide what is run; take them away."
+            return "Quotes in an expression hide what runs; remove them."
     elif place.is_parameter and re.search(r"['\"`]|[<>]\(", value):  # R1, R2
         return _QUOTES_IN_PARAMETER
     elif not place.is_quoted and re.search(r"(?<!\\)[<>]\(", value):
-        return "`<(` stands where shells read it differently; run it before."
+        return "`<(` is in a place where shells read it differently; run it first."
     elif place.is_arithmetic and re.search(r"['\"`\\]", value):
-        return "Quotes in an expression hide what is run; take them away."
+        return "Quotes in an expression hide what runs; remove them."
     return ""
 
 
@@ -143,7 +143,7 @@ def _parameter(node: dict[str, Any]) -> str:
     if node.get("Excl") and not node.get("Names"):
         index = node.get("Index", {}).get("Parts", [{}])
         if len(index) != 1 or index[0].get("Value") not in ("@", "*"):
-            return "`${!x}` stands for a variable that is not known; name the variable itself."
+            return "`${!x}` refers to an unknown variable; name the variable itself."
     if node.get("Exp", {}).get("Op") == "@":
         return "`${x@...}` can run what the variable holds; use `${x}`."
     return ""
@@ -156,5 +156,5 @@ def _redirect(node: dict[str, Any], source: bytes) -> str:
     if "N" in node and not _DESCRIPTOR.fullmatch(node["N"]["Value"]):
         return "This redirection has no plain descriptor; use a number."
     if node["Op"] in ("<&", ">&") and re.match(r"-.", slice_of(node["Word"], source), re.DOTALL):
-        return "`<&-` ends where the dash is, and a command follows; put a blank behind it."
+        return "A command directly follows `<&-`; put a space after it."
     return ""

@@ -55,7 +55,7 @@ def run_shfmt(path: str, text: str) -> dict[str, Any]:
     try:
         code, answer = _exchange(path, text.encode())
     except UnicodeEncodeError:
-        raise Refused("It contains characters that are no text; leave them out.") from None
+        raise Refused("It contains characters that are not text; remove them.") from None
     except TimeoutError:
         raise Refused("It took too long to parse; split it into several commands.") from None
     except OSError as error:
@@ -69,7 +69,7 @@ def run_shfmt(path: str, text: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         tree = None
     if not isinstance(tree, dict):
-        raise Refused("The parser's answer cannot be read; write the command in a plainer way.")
+        raise Refused("The parser's output cannot be read; simplify the command.")
     return tree
 
 
@@ -78,7 +78,7 @@ def _why(message: str) -> str:
     message = message.strip().removeprefix("<standard input>:")
     if "without closing quote" in message:
         return f"Unbalanced quotes ({message}): close every quote, or escape it."
-    return f"It cannot be parsed as bash ({message}); write it in a plainer way."
+    return f"It cannot be parsed as bash ({message}); simplify it."
 
 
 def _crash(code: int, message: str) -> str:

@@ -26,7 +26,7 @@ KEYS = POSITIONS | _set(
 NAMED = {
     "CoprocClause": "`coproc` is not judged; start the command with `&` instead.",
     "ExtGlob": "Extended patterns such as `!(x)` are not judged; name the files.",
-    "Select": "`select` waits for a person; use `for` instead.",
+    "Select": "`select` waits for input; use `for` instead.",
 }
 NESTING = _set(
     "IfClause WhileClause ForClause CaseClause Block Subshell FuncDecl TimeClause CmdSubst"

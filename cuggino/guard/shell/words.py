@@ -193,5 +193,5 @@ def _sequence(text: str) -> list[str]:
 
 def _too_many() -> Refused:
     return Refused(
-        f"A word with braces stands for more than {LARGEST_EXPANSION} words; write fewer."
+        f"A word with braces expands to more than {LARGEST_EXPANSION} words; write fewer."
     )

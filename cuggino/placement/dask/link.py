@@ -443,7 +443,7 @@ class DaskLink:
         except self._distributed.client.FutureCancelledError as error:
             if error.reason == "scheduler-connection-lost" or not self._is_running():
                 return self._cut_off(attempt)
-            reason = "the scheduler has dropped the attempt, as if somebody had cancelled it"
+            reason = "the scheduler has dropped the attempt, as if it had been cancelled"
             return _Over("lost", gone=attempt.gone("scheduler", reason))
         except self._distributed.KilledWorker:
             reason = (

@@ -149,7 +149,7 @@ def _control(event: ev.ControlEvent) -> Words | None:
             at = f"{until.astimezone():%a %H:%M}"
             return Words("Control", f"Outside of the hours; waits until {at}", "caution")
         case ev.RunPaused():
-            return Words("Control", "Paused; `cuggino continue` goes on", "caution")
+            return Words("Control", "Paused; `cuggino continue` resumes it", "caution")
         case ev.PauseEnded():
             return Words("Control", f"Continuing after {format_duration(event.seconds)}", "caution")
         case _:

@@ -175,7 +175,7 @@ def read_journal(path: Path, *, only: Collection[str] | None = None) -> JournalF
 
     Raises:
         StorageError: it cannot be read, a line before the last is broken or has an unknown
-            version, or there is no whole line.
+            version, or there is no complete line.
     """
     return _read(path, only, only)
 
@@ -341,7 +341,7 @@ class Scan:
         if not number:
             raise StorageError(
                 "read journal",
-                f"{self.path} has no whole line: its run ended before it began",
+                f"{self.path} has no complete line: its run ended before it began",
                 hint="the file can be removed",
             )
 

@@ -214,7 +214,7 @@ def test_a_word_of_many_signs_takes_linear_time(sign: str) -> None:
 
 
 QUOTES = "inside `${...}`"
-BODY_END = "where a here-document ends"
+BODY_END = "here-document is ambiguous"
 COMMENT = "comment"
 EXPRESSION = "expression"
 
@@ -245,14 +245,14 @@ EXPRESSION = "expression"
         ("a <<E\n$(cat <<F\nx\nF\n)\nE\n", "several lines"),
         ("a $(b <<E)\nx\nE\n", BODY_END),
         ('a <<E "\n"\nx\nE\n', BODY_END),
-        ("a $(b <<E && c; d\nx\nE\n)", "in a list"),
-        ("a $({ b <<E\nx\nE\n})", "in a list"),
+        ("a $(b <<E && c; d\nx\nE\n)", "part of a list"),
+        ("a $({ b <<E\nx\nE\n})", "part of a list"),
         ("a <<$x\nb\n$x\n", "cannot be parsed"),
         ("a <<E'F'\nb\nEF\n", "delimiter"),
         # R6
         ("a $\\\n(b)", "`$\\`"),
         # R7: what runs the value of a variable, and forms that are not judged
-        ("a ${!x}", "variable that is not known"),
+        ("a ${!x}", "unknown variable"),
         ("a ${x@P}", "can run what the variable holds"),
         ("a ${ b; }", "not judged"),
         ("a @(x|y)", "Extended patterns"),
@@ -262,9 +262,9 @@ EXPRESSION = "expression"
         ("select x in a; do b; done", "select"),
         ("for x in a; { b; }", "not judged"),
         # R8
-        ("a | +=[b]", "no plain name"),
+        ("a | +=[b]", "not a plain"),
         ("f'g'() { a; }", "cannot be parsed"),
-        ("a{b}() { c; }", "no plain name"),
+        ("a{b}() { c; }", "not a plain"),
         # R9: characters
         ("a\0b", "U+0000"),
         ("a\rb", "U+000D"),
@@ -300,11 +300,11 @@ EXPRESSION = "expression"
         ("a `b \\\\`` c `d`", "use `$( )`"),
         ("a `b \\`c\\``", "use `$( )`"),
         # a word right behind `<&-` is the command
-        ("<&-a b", "put a blank behind it"),
-        ("a >&-b", "put a blank behind it"),
+        ("<&-a b", "put a space after it"),
+        ("a >&-b", "put a space after it"),
         # what bash prints otherwise than it was written
         ("a $(case x in (esac) b;; esac)", "ends `case`"),
-        ("a $(b <<E\nc\nE\nd; e)", "in a list"),
+        ("a $(b <<E\nc\nE\nd; e)", "part of a list"),
         # time
         ("time -- a", "`time`"),
         ("a | time b", "`time`"),
