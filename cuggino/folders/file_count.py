@@ -6,11 +6,10 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TypeVar
 
-from reactivex import Observable, abc, never, operators as ops, timer
+from reactivex import Observable, abc, merge, never, operators as ops, timer
 from reactivex.disposable import CompositeDisposable, Disposable
 
 from cuggino.folders.folder import PollingStarted, folder_changes
@@ -40,16 +39,6 @@ def count_files(folder: Path) -> int:
     return count
 
 
-class _Series(NamedTuple):
-    """A series of items, each of which came before the ones before it had settled."""
-
-    last: object
-    first_at: datetime
-    last_at: datetime
-    due: datetime
-    """When the last one is emitted if no other follows."""
-
-
 def settled(settle: float, *, longest: float) -> Callable[[Observable[object]], Observable[object]]:
     """Emit the last item after `settle` quiet seconds, or `longest` after the first of a series.
 
@@ -60,34 +49,16 @@ def settled(settle: float, *, longest: float) -> Callable[[Observable[object]], 
 
     A `debounce` with a longest wait. (RxPY's emits nothing as long as the source does not rest.)
     """
-    rest, most = timedelta(seconds=settle), timedelta(seconds=longest)
 
-    def with_item(series: _Series | None, item: tuple[object, datetime]) -> _Series:
-        value, now = item
-        # At the very instant it is due, its timer may have fired or not: it is still the same one.
-        first = series.first_at if series is not None and now <= series.due else now
-        return _Series(value, first, now, max(now, min(now + rest, first + most)))
+    def operator(changes: Observable[object]) -> Observable[object]:
+        def series(first: object) -> Observable[object]:
+            items = changes.pipe(ops.start_with(first))
+            end = merge(items.pipe(ops.debounce(settle)), timer(longest))
+            return items.pipe(ops.take_until(end), ops.take_last(1))
 
-    def rest_of(series: _Series | None) -> Observable[object]:
-        assert series is not None
-        return timer((series.due - series.last_at).total_seconds())
+        return changes.pipe(ops.map(series), ops.exclusive())
 
-    def last_of(series: _Series | None) -> object:
-        assert series is not None
-        return series.last
-
-    none: _Series | None = None
-
-    def operator(source: Observable[object]) -> Observable[object]:
-        return source.pipe(
-            ops.timestamp(),
-            ops.map(_stamped),
-            ops.scan(with_item, none),
-            ops.throttle_with_mapper(rest_of),
-            ops.map(last_of),
-        )
-
-    return operator
+    return ops.publish(operator)
 
 
 def watch_file_count(
@@ -166,7 +137,3 @@ def _once_now() -> Observable[object]:
         return never().subscribe()
 
     return managed(subscribe)
-
-
-def _stamped(item: Any) -> tuple[object, datetime]:
-    return item.value, item.timestamp
