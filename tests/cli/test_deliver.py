@@ -25,6 +25,8 @@ from tests.cli.deliveries import DONE, OVERALL, SCENARIO, Loop, project_of
 from tests.cli.stamps import unstamped
 from tests.vectors import not_followed, rows
 
+pytestmark = pytest.mark.usefixtures("no_engine")
+
 STARTED = ev.DeliverSessionStarted(session=1, instruction="coding")
 LISTED = ev.DeliverablesListed(
     deliverables=(ev.DeliverableState(id="DL-001", description="a login", status="passed"),)
