@@ -160,10 +160,16 @@ COMMANDS = {
 
 CONTENTS = {
     "": "the file is empty",
-    '{"a": ': "line 1 column 7: not valid JSON (Expecting value)",
+    "{": "line 1 column 2: not valid JSON (Expecting property name enclosed in double quotes)",
     '{"a": 1, "a": 1}': 'the key "a" is there twice',
 }
-CASES = [(file, command) for file, commands in COMMANDS.items() for command in commands]
+CASES = [
+    (file, command, content)
+    for file, commands in COMMANDS.items()
+    for number, command in enumerate(commands)
+    for content in (CONTENTS if number == 0 else ["{"])
+]
+"""Each content of each file with one command, and one content with all others."""
 
 
 ENDLESS = (
@@ -189,8 +195,7 @@ def write(project: Path, file: str, content: str) -> None:
     (project / file).write_text(content, encoding="utf-8")
 
 
-@pytest.mark.parametrize("content", CONTENTS)
-@pytest.mark.parametrize(("file", "command"), CASES, ids=lambda value: " ".join(value))
+@pytest.mark.parametrize(("file", "command", "content"), CASES)
 def test_nothing_is_started(
     file: str, command: list[str], content: str, looping: Path, cli: Cli
 ) -> None:

@@ -146,8 +146,12 @@ def test_nothing_to_resume(command: Command, monkeypatch: pytest.MonkeyPatch, cl
 
 @pytest.mark.usefixtures("no_session_pause")
 @pytest.mark.parametrize(
-    "again", [["follow"], pytest.param(["runs", "replay", "0"], marks=pytest.mark.real_agent)]
+    "command",
+    # A session that has the deliverable tools takes seconds: with the second command.
+    ["loop", pytest.param("deliver", marks=pytest.mark.real_agent)],
+    indirect=True,
 )
+@pytest.mark.parametrize("again", [["follow"], ["runs", "replay", "0"]])
 def test_a_recorded_run_looks_the_same(
     again: list[str], command: Command, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
