@@ -59,7 +59,7 @@ time.sleep(600)
 STUBBORN = CHILD.replace("SIG_DFL", "SIG_IGN")
 """The same, and ignores SIGINT, so that it takes seconds to end."""
 
-MANNERS = ("stubborn", "sweep", "no sweep", "namespace")
+MANNERS = ("sweep", "no sweep", "namespace")
 
 
 @pytest.fixture(params=MANNERS)
@@ -71,8 +71,8 @@ def parent(request: pytest.FixtureRequest) -> Iterator[tuple[subprocess.Popen[st
             fields = {**dataclasses.asdict(NAMESPACE), "env": dict(NAMESPACE.env)}
             with ids_of(NAMESPACE), _parent(CHILD, "sweep", json.dumps(fields)) as started:
                 yield started
-        case "stubborn":
-            with _parent(STUBBORN, "sweep", "") as started:
+        case "no sweep":
+            with _parent(STUBBORN, request.param, "") as started:
                 yield started
         case sweep:
             with _parent(CHILD, sweep, "") as started:
