@@ -17,7 +17,6 @@ from typing import NamedTuple
 import pytest
 
 from cuggino.config.browser import PLAYWRIGHT_MCP
-from cuggino.guard.sandbox import NO_SANDBOX
 from tests.limits import LIMIT
 from tests.real_claude import VERSION
 
@@ -77,12 +76,6 @@ def chain(stage: str) -> list[Stage]:
     return [*(chain(found.parent) if found.parent in STAGES else []), found]
 
 
-def environment(stage: str) -> dict[str, str]:
-    """Return the environment of the stage."""
-    settings = [value for part in chain(stage) for value in part.values("ENV")]
-    return dict(word.split("=", 1) for value in settings for word in value.split())
-
-
 def copied(stage: Stage) -> list[str]:
     """Return the files that the stage copies from the repository."""
     found = [value.split()[:-1] for value in stage.values("COPY") if "--from=" not in value]
@@ -133,23 +126,6 @@ def test_versions_are_arguments_of_the_build() -> None:
         assert f"{language.lower()}:${{{language}_VERSION}}" == source.partition("-")[0]
 
 
-@pytest.mark.parametrize("name", STAGES)
-def test_used_names_are_declared(name: str) -> None:
-    """Each `${NAME}` is an argument or a variable declared before."""
-    known = {"PATH"}  # from the image
-    for stage in chain(name):
-        for instruction in stage.instructions:
-            if instruction.name == "ARG":
-                key, _, default = instruction.value.partition("=")
-                assert default
-                known.add(key)
-                continue
-            assert set(re.findall(r"\$\{(\w+)\}", instruction.value)) <= known
-            assert [] == re.findall(r"\$(?!\{)", instruction.value)
-            if instruction.name == "ENV":
-                known.update(word.split("=")[0] for word in instruction.value.split())
-
-
 @pytest.mark.parametrize("name", TARGETS)
 def test_targets_run_as_an_unprivileged_user(name: str) -> None:
     """Nothing runs as root: the last instruction sets the user."""
@@ -162,19 +138,6 @@ def test_changing_cuggino_keeps_the_large_layers(name: str) -> None:
     """cuggino is the last layer of a target, and no layer below depends on it."""
     assert "COPY --from=build /opt/cuggino /opt/cuggino" == " ".join(STAGES[name].instructions[-2])
     assert [] == [source for part in chain(name) for source in copied(part)]
-
-
-@pytest.mark.parametrize("name", TARGETS)
-def test_target_settings(name: str) -> None:
-    """Sandbox, browsers, folder and entry point are as documented."""
-    settings = environment(name)
-    assert NO_SANDBOX not in settings
-    assert "/tmp/playwright-browsers" == settings["PLAYWRIGHT_BROWSERS_PATH"]
-    assert "chromium" == settings["PLAYWRIGHT_MCP_BROWSER"]
-    folders = [value for part in chain(name) for value in part.values("WORKDIR")]
-    assert ["/workspace"] == folders
-    entry = [value for part in chain(name) for value in part.values("ENTRYPOINT")]
-    assert ['["tini", "--", "cuggino"]'] == entry
 
 
 def test_programs_of_the_targets_are_installed() -> None:
@@ -195,14 +158,6 @@ def test_the_browser_has_one_version() -> None:
     assert f"PLAYWRIGHT_MCP_VERSION={version}" in STAGES["agent"].values("ARG")
     help_page = (ROOT / "cuggino_cli" / "help" / "safety.md").read_text(encoding="utf-8")
     assert [version] == re.findall(r"@playwright/mcp@([\d.]+)", help_page)
-
-
-def test_copied_stages_come_first() -> None:
-    """Each `COPY --from` names a stage above its own."""
-    names = list(STAGES)
-    for place, stage in enumerate(STAGES.values()):
-        for source in re.findall(r"--from=(\S+)", " ".join(stage.values("COPY"))):
-            assert names.index(source) < place
 
 
 def test_build_context_is_exactly_the_copied_files() -> None:
@@ -237,7 +192,8 @@ def test_images_hold_no_secrets() -> None:
     """No argument and no variable holds a key; keys are passed at run time."""
     names = {*ARGUMENTS}
     for stage in STAGES.values():
-        names |= {value.split("=")[0] for value in stage.values("ARG")} | {*environment(stage.name)}
+        names |= {value.split("=")[0] for value in stage.values("ARG")}
+        names |= {word.split("=")[0] for value in stage.values("ENV") for word in value.split()}
     assert set() == {n for n in names if re.search("KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", n)}
 
 

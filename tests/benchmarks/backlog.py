@@ -13,7 +13,7 @@ from cuggino import Config, Runtime
 from cuggino.edges import iterate
 from cuggino.events import AgentMessage, WatchItemCompleted, WatchProcessingItem
 from cuggino.testing import AgentRun, InMemoryAgent
-from tests.benchmarks.measuring import Figure, Took, run, took, took_in_turns
+from tests.benchmarks.measuring import Figure, Took, run, took, took_in_turns, wall_and_cpu
 from tests.benchmarks.project import iterations, project
 
 
@@ -38,18 +38,10 @@ def items(*, count: int = 40) -> Iterator[Figure]:
         finally:
             events.close()
         (agent,) = took_in_turns(9, here.run_agent)
-    for kind, value, least in (
-        ("wall time", taken.wall, agent.wall),
-        ("CPU", taken.cpu, agent.cpu),
-    ):
-        yield Figure(
-            key="watch.item" if kind == "wall time" else "watch.item.cpu",
-            name=f"watch: an item more than its agents, {kind}",
-            value=(value - 3 * least) * 1e3,
-            unit="ms",
-            floor=3 * least * 1e3,
-            floor_name="its three agents alone",
-        )
+    agents = agent.plus(agent).plus(agent)
+    name = "watch: an item more than its agents"
+    more = taken.minus(agents)
+    yield from wall_and_cpu("watch.item", name, more, agents, "its agents alone", unit="ms")
 
 
 def full(*, count: int = 100_000, worked: int = 20) -> Iterator[Figure]:

@@ -91,6 +91,22 @@ class Took(NamedTuple):
         return Took(self.wall / count, self.cpu / count)
 
 
+def wall_and_cpu(
+    key: str, name: str, taken: Took, least: Took, floor_name: str, *, unit: Unit = "s"
+) -> Iterator[Figure]:
+    """Yield the row of the wall time and the row of the CPU."""
+    factor = 1e3 if unit == "ms" else 1.0
+    for kind, title in (("wall", "wall time"), ("cpu", "CPU")):
+        yield Figure(
+            key=f"{key}.{kind}",
+            name=f"{name}, {title}",
+            value=getattr(taken, kind) * factor,
+            unit=unit,
+            floor=getattr(least, kind) * factor,
+            floor_name=floor_name,
+        )
+
+
 def run(
     argv: Sequence[str],
     *,

@@ -58,7 +58,7 @@ ROWS: Mapping[str, str] = MappingProxyType(
         "commit in 1,000 files": "commit.1000",
         "in 30,000 files": "commit.30000",
         "in 100,000 files": "commit.100000",
-        "`watch`, one item above its three agents, wall time": "watch.item",
+        "`watch`, one item above its three agents, wall time": "watch.item.wall",
         "`cuggino runs`, 200 journals with 1,000,000 events": "runs.list",
         "60 MiB in lines of 1 KiB": "length.1",
         "in lines of 64 KiB": "length.64",

@@ -9,7 +9,15 @@ from functools import partial
 from cuggino.edges import run as run_stream
 from cuggino.events import Note
 from cuggino.operators import Flow, emit, flow, forward
-from tests.benchmarks.measuring import Figure, Took, in_turns, run, seconds, took_in_turns
+from tests.benchmarks.measuring import (
+    Figure,
+    Took,
+    in_turns,
+    run,
+    seconds,
+    took_in_turns,
+    wall_and_cpu,
+)
 from tests.benchmarks.project import HERE, Tool, Tree, iterations, project
 
 STATUS = ("git", "status", "--porcelain=v2")
@@ -32,27 +40,12 @@ def small_run(
             rounds, alone, *(partial(here.run, tool) for tool in (*ours.values(), *others))
         )
         for (key, tool), taken in zip(ours.items(), rest, strict=False):
-            yield from _small(key, f"{tool.name}: three instant agents", taken, least)
+            name = f"{tool.name}: three instant agents"
+            yield from wall_and_cpu(key, name, taken, least, "three agents alone")
         for tool, taken in zip(others, rest[len(ours) :], strict=True):
             here.run(tool)
-            yield from _small(
-                "small.peer", f"{tool.name}: {here.calls} instant agents", taken, least
-            )
-
-
-def _small(key: str, name: str, taken: Took, least: Took) -> Iterator[Figure]:
-    for kind, value, floor in (("wall", taken.wall, least.wall), ("cpu", taken.cpu, least.cpu)):
-        yield Figure(
-            key=f"{key}.{kind}",
-            name=f"{name}, {_KINDS[kind]}",
-            value=value,
-            unit="s",
-            floor=floor,
-            floor_name="three agents alone",
-        )
-
-
-_KINDS = {"wall": "wall time", "cpu": "CPU"}
+            name = f"{tool.name}: {here.calls} instant agents"
+            yield from wall_and_cpu("small.peer", name, taken, least, "three agents alone")
 
 
 def stages(*, many: int = 25, rounds: int = 9, trees: Sequence[Tree] = (HERE,)) -> Iterator[Figure]:
@@ -105,19 +98,7 @@ def stages(*, many: int = 25, rounds: int = 9, trees: Sequence[Tree] = (HERE,)) 
             for tree, each in zip(trees, whole, strict=True)
         ),
     ):
-        yield from _both(key, name, value, floor, floor_name)
-
-
-def _both(key: str, name: str, value: Took, floor: Took, floor_name: str) -> Iterator[Figure]:
-    for kind, ours, least in (("wall", value.wall, floor.wall), ("cpu", value.cpu, floor.cpu)):
-        yield Figure(
-            key=f"{key}.{kind}",
-            name=f"{name}, {_KINDS[kind]}",
-            value=ours * 1e3,
-            unit="ms",
-            floor=least * 1e3,
-            floor_name=f"{floor_name} alone",
-        )
+        yield from wall_and_cpu(key, name, value, floor, f"{floor_name} alone", unit="ms")
 
 
 def empty_stages(*, many: int = 10_000) -> Iterator[Figure]:
@@ -148,13 +129,6 @@ def check_output(*, size: int = 10**8, rounds: int = 5) -> Iterator[Figure]:
             partial(quiet.run, tool),
             partial(loud.run, tool),
         )
+    name = f"a check that prints {size // 10**6:,} MB in lines"
     taken = whole.minus(without).each(2)
-    for kind, value, floor in (("wall", taken.wall, least.wall), ("cpu", taken.cpu, least.cpu)):
-        yield Figure(
-            key=f"check.{kind}",
-            name=f"a check that prints {size // 10**6:,} MB in lines, {_KINDS[kind]}",
-            value=value,
-            unit="s",
-            floor=floor,
-            floor_name="the same into a file",
-        )
+    yield from wall_and_cpu("check", name, taken, least, "the same into a file")

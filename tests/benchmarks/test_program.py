@@ -14,7 +14,7 @@ from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.events import AgentMessage, LlmAgentEvent, Thinking, ToolCall, ToolResult, UsageUpdate
 from tests.benchmarks.__main__ import GROUPS, shown
 from tests.benchmarks.handover import edges
-from tests.benchmarks.measuring import Figure, Skipped, Took, in_turns, took, took_in_turns
+from tests.benchmarks.measuring import Figure, Skipped, in_turns
 from tests.benchmarks.project import (
     Project,
     Tool,
@@ -141,17 +141,6 @@ def test_shapes_of_sessions() -> None:
         assert reader.end(exit_code=0, stderr_tail="", duration=1.0, now=0.0)[1] is None
 
 
-def test_a_script_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A relative path is one from where the benchmarks were started."""
-    here = Project(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "my peer.sh").write_text("claude $1; claude $2")
-    (tmp_path / "peer.sh").write_text('sh "../my peer.sh" x y')
-    (tmp_path / "peer.sh").chmod(0o755)
-    here.run(Tool.peer("./peer.sh x"))
-    assert 2 == here.calls
-
-
 @pytest.mark.real_agent  # many processes for long
 @pytest.mark.timeout(4 * LIMIT)
 def test_all_groups(tmp_path: Path) -> None:
@@ -218,25 +207,6 @@ def test_turns() -> None:
 
     assert [2.0, 7.0] == in_turns(3, one, two)
     assert ["one", "two"] * 4 == said
-
-
-def test_single_round() -> None:
-    """A single round, which judges nothing, has no warm-up calls."""
-    numbers = iter([100.0, 3.0])
-    assert [100.0] == in_turns(1, lambda: next(numbers))
-
-
-def test_medians_of_wall_time_and_cpu() -> None:
-    """The medians of wall time and CPU are independent of each other."""
-    numbers = iter([Took(1, 3), Took(2, 1), Took(3, 2)])
-    assert [Took(2, 2)] == took_in_turns(3, lambda: next(numbers), warm=0)
-
-
-def test_took_counts_children() -> None:
-    """The CPU of a reaped child counts."""
-    code = "import time\nwhile time.process_time() < 0.2: pass"
-    used = took(lambda: subprocess.run([sys.executable, "-c", code], check=True))
-    assert used.cpu >= 0.19
 
 
 def test_session() -> None:

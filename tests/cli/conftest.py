@@ -17,6 +17,7 @@ from prompt_toolkit.output import DummyOutput, Output
 from cuggino.config import Config, save_config
 from cuggino.events import parse_event
 from cuggino.loops import DeliverRunOptions
+from cuggino.sandbox import boundary
 from cuggino_cli.main import main
 from cuggino_cli.screen import console
 from tests.cli import loops
@@ -39,6 +40,12 @@ def same_keys() -> Iterator[None]:
         made = cache(load_key_bindings)
         patch.setattr("prompt_toolkit.application.application.load_key_bindings", made)
         yield
+
+
+@pytest.fixture
+def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Confine no session, of which each would start four more processes."""
+    monkeypatch.setattr(boundary, "_probed", lambda *_: boundary.Boundary(reason="none here"))
 
 
 @pytest.fixture

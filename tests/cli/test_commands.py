@@ -49,19 +49,6 @@ def test_an_agent_cannot_send(run: Commanded) -> None:
 
 
 @pytest.mark.real_agent
-def test_steer_is_in_the_next_prompt(run: Commanded) -> None:
-    """A message to an agent that takes none is in the prompt of the next one."""
-    run.start(*FOCUS)
-    run.at("planning")
-    assert (0, f"{_LATER}\n") == run.tell("steer", "-", stdin="use\n  flask\n")
-    run.let("planning", "implementing", "reviewing")
-    assert 0 == run.ends()[0]
-    assert [Steered(text="use\n  flask", to="prompt")] == [
-        event for event in run.events() if isinstance(event, Steered)
-    ]
-
-
-@pytest.mark.real_agent
 def test_pause_outlasts_a_kill(run: Commanded) -> None:
     """A run that was killed while paused is still paused when it is resumed."""
     run.start(*FOCUS)
@@ -117,18 +104,6 @@ def test_stop_and_resume(run: Commanded) -> None:
 
 
 @pytest.mark.real_agent
-def test_stop_now(run: Commanded) -> None:
-    """`stop --now` terminates the agent, and waits for the end."""
-    run.start(*FOCUS)
-    run.at("planning")
-    code, said = run.tell("stop", "--now")
-    assert 0 == code
-    assert said in ("The run has ended.\n", "The run is ending.\n")
-    assert 130 == run.ends()[0]
-    assert "PlanComplete" not in run.tags()
-
-
-@pytest.mark.real_agent
 def test_a_file_written_by_hand_is_ignored(run: Commanded) -> None:
     """A file that no person has signed is renamed, and the run goes on."""
     run.start(*FOCUS)
@@ -177,12 +152,12 @@ def test_messages_outlast_a_kill(run: Commanded) -> None:
     """A message that no agent has got is in the prompt of a resumed run."""
     run.start(*FOCUS)
     run.at("planning")
-    run.tell("steer", "use flask")
+    assert (0, f"{_LATER}\n") == run.tell("steer", "-", stdin="use\n  flask\n")
     run.kill()
     run.let("planning", "implementing", "reviewing")
     run.start("run", "--quiet", "--resume")
     assert 0 == run.ends()[0]
-    assert [Steered(text="use flask", to="prompt")] == [
+    assert [Steered(text="use\n  flask", to="prompt")] == [
         event for event in run.events() if isinstance(event, Steered)
     ]
 
@@ -213,12 +188,14 @@ def test_follow_goes_on_after_a_kill(run: Commanded) -> None:
 
 @pytest.mark.real_agent
 def test_follow_ends_with_the_code_of_the_run(run: Commanded) -> None:
-    """`follow` of a run that ends otherwise has its code, also afterwards."""
+    """`follow` of a run that is stopped at once has its code, also afterwards."""
     run.start(*FOCUS)
     run.at("planning")
     follower = run.open("follow", "--quiet")
-    run.tell("stop", "--now")
+    code, said = run.tell("stop", "--now")
+    assert (0, True) == (code, said in ("The run has ended.\n", "The run is ending.\n"))
     assert 130 == run.ends()[0]
+    assert "PlanComplete" not in run.tags()
     assert 130 == run.of(follower)[0]
     code, said = run.tell("follow", "--json")
     assert 130 == code

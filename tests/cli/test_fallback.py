@@ -33,6 +33,8 @@ from tests.cli.recorded_runs import ONE, SAID, TWO, record
 from tests.cli.rounds import APPROVES, agent, plans, reviews
 from tests.cli.stamps import unstamped
 
+pytestmark = pytest.mark.usefixtures("no_engine")
+
 
 class TestRun:
     def test_another_takes_over(self, ready: Path, said: Lines) -> None:

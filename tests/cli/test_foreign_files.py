@@ -160,10 +160,16 @@ COMMANDS = {
 
 CONTENTS = {
     "": "the file is empty",
-    '{"a": ': "line 1 column 7: not valid JSON (Expecting value)",
+    "{": "line 1 column 2: not valid JSON (Expecting property name enclosed in double quotes)",
     '{"a": 1, "a": 1}': 'the key "a" is there twice',
 }
-CASES = [(file, command) for file, commands in COMMANDS.items() for command in commands]
+CASES = [
+    (file, command, content)
+    for file, commands in COMMANDS.items()
+    for number, command in enumerate(commands)
+    for content in (CONTENTS if number == 0 else ["{"])
+]
+"""Each content of each file with one command, and one content with all others."""
 
 
 ENDLESS = (
@@ -189,8 +195,7 @@ def write(project: Path, file: str, content: str) -> None:
     (project / file).write_text(content, encoding="utf-8")
 
 
-@pytest.mark.parametrize("content", CONTENTS)
-@pytest.mark.parametrize(("file", "command"), CASES, ids=lambda value: " ".join(value))
+@pytest.mark.parametrize(("file", "command", "content"), CASES)
 def test_nothing_is_started(
     file: str, command: list[str], content: str, looping: Path, cli: Cli
 ) -> None:
@@ -220,9 +225,9 @@ def test_the_users_own_file(looping: Path, monkeypatch: pytest.MonkeyPatch, cli:
     assert f"{looping / 'mine.json'}: the file is empty" in cli.err("run", "-f", "x")
 
 
-@pytest.mark.parametrize("content", ['{"maxIterations": 99, "maxIterations": 99}', "{}"])
-def test_a_change_during_a_run(content: str, ready: Path) -> None:
+def test_a_change_during_a_run(ready: Path) -> None:
     """The limits of a run are those of its start, whatever becomes of the file meanwhile."""
+    content = '{"maxIterations": 99, "maxIterations": 99}'
     write(ready, "new.json", content)
     write(ready, "scenario.toml", ENDLESS * 4)
     settings = {
@@ -259,20 +264,21 @@ def shell(command: str, folder: Path, **env: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize(
-    "command",
+    "words",
     [
-        "runs",
+        "runs >&- <&-",
         # More commands: with the second command.
         *(
-            pytest.param(one, marks=pytest.mark.real_agent)
-            for one in ("help config", "--version", "doctor")
+            pytest.param(f"{one} >&- {more}<&-", marks=pytest.mark.real_agent)
+            for one in ("runs", "help config", "--version", "doctor")
+            for more in ("", "2>&- ")
+            if (one, more) != ("runs", "")
         ),
     ],
 )
-def test_closed(ready: Path, command: str) -> None:
+def test_closed(ready: Path, words: str) -> None:
     """Closed streams are as good as `/dev/null`."""
-    assert (0, "") == shell(f'"$@" {command} >&- <&-', ready)
-    assert (0, "") == shell(f'"$@" {command} >&- 2>&- <&-', ready)
+    assert (0, "") == shell(f'"$@" {words}', ready)
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from cuggino import Runtime, dump_event, errors, parse_event
-from cuggino.events import PlanBuildEnded, PlanBuildExit, PlanBuildPhaseStarted, ToolCall
+from cuggino import errors, parse_event
+from cuggino.events import PlanBuildEnded, PlanBuildPhaseStarted, ToolCall
 from cuggino.git.branch import BranchRefused, current_branch
 from cuggino.prompts.plan_build import PromptNotFound
 from cuggino_cli.main import main
@@ -21,31 +21,6 @@ from tests.cli.stamps import unstamped
 
 RESUME = "`cuggino loop --resume` continues where it stopped"
 PHASE = PlanBuildPhaseStarted(phase="plan", iteration=1)
-
-
-@pytest.mark.parametrize(
-    ("reason", "code", "compatible"),
-    [
-        ("complete", 0, 0),
-        ("planned", 0, 0),
-        ("max_iterations", 11, 1),
-        ("quota_exceeded", 12, 5),
-        ("budget_exceeded", 13, 1),
-        ("stalled", 14, 1),
-        ("max_retries_exceeded", 14, 5),
-        ("blocked", 15, 1),
-        ("interrupted", 130, 0),
-        ("failed", 1, 1),
-    ],
-)
-@pytest.mark.parametrize("output", ["--verbose", "--json"])
-def test_exit_codes(
-    reason: PlanBuildExit, code: int, compatible: int, output: str, drawn_loop: DrawnLoop
-) -> None:
-    """Each outcome has the exit code of the table or of Lopen, with `--json` too."""
-    drawn_loop.events = (PHASE, PlanBuildEnded(reason=reason))
-    assert code == main(["loop", "--auto", output])
-    assert compatible == main(["loop", "--auto", output, "--compat-exit-codes"])
 
 
 @pytest.mark.parametrize(
@@ -92,28 +67,6 @@ def test_banner_and_summary(drawn_loop: DrawnLoop, cli: Cli) -> None:
     assert "" == err
 
 
-def test_quiet(drawn_loop: DrawnLoop, cli: Cli) -> None:
-    """With `--quiet` only phases and the outcome are printed."""
-    drawn_loop.events = (PHASE, ToolCall(name="Bash"), *drawn_loop.events)
-    assert [
-        *("------------", "Mode: PLAN", "------------"),
-        "Loop complete! All jobs finished.",
-        OVERALL,
-    ] == unstamped(cli("loop", "--auto", "--quiet", code=None))
-
-
-def test_with_json(drawn_loop: DrawnLoop, cli: Cli) -> None:
-    """With `--json` standard output has events only, and nothing is asked."""
-    drawn_loop.events, drawn_loop.error = (
-        (PHASE, PlanBuildEnded(reason="failed")),
-        errors.ConfigError("x"),
-    )
-    out, err = cli.both("loop", "--json", code=2)
-    assert out == "".join(f"{dump_event(event)}\n" for event in drawn_loop.events)
-    asked = "cuggino: no terminal to ask on, continuing as with --auto"
-    assert [asked, "cuggino: x"] == err.splitlines()
-
-
 def test_no_terminal_to_ask_on(drawn_loop: DrawnLoop, cli: Cli) -> None:
     """Without a terminal it plans and builds, and reports that it did not ask (LOP-004)."""
     out, err = cli.both("loop")
@@ -147,12 +100,6 @@ def test_resuming(drawn_loop: DrawnLoop) -> None:
     assert [] == drawn_loop.options
 
 
-def test_nothing_to_resume(looping: Path, cli: Cli) -> None:
-    """Without an unfinished run nothing is started."""
-    out, err = cli.both("loop", "--resume", code=2)
-    assert ("", True) == (out, err.startswith("cuggino: there is no unfinished run"))
-
-
 def test_how_to_resume(looping: Path, drawn_loop: DrawnLoop, cli: Cli) -> None:
     """A resumable outcome shows how to resume, with the given file."""
     drawn_loop.events = (PHASE, PlanBuildEnded(reason="interrupted"))
@@ -164,16 +111,6 @@ def test_how_to_resume(looping: Path, drawn_loop: DrawnLoop, cli: Cli) -> None:
     main(["loop", "--auto"])
     expected = "`cuggino loop` starts a new run with the current jobs"
     assert expected == cli.printed().out.splitlines()[-1]
-
-
-def test_a_spent_budget(drawn_loop: DrawnLoop, cli: Cli) -> None:
-    """The summary ends with how to raise the budget."""
-    error = errors.BudgetExceeded("all is spent", hint="allow more")
-    drawn_loop.events = (PHASE, PlanBuildEnded(reason="budget_exceeded", error=error.message))
-    drawn_loop.error = error
-    out, err = cli.both("loop", "--auto", code=13)
-    assert ["Loop stopped: budget exceeded: all is spent", "  allow more"] == unstamped(err)
-    assert RESUME == out.splitlines()[-1]
 
 
 def test_an_unknown_model(drawn_loop: DrawnLoop, cli: Cli) -> None:
@@ -196,14 +133,6 @@ def test_a_real_run(looping: Path, cli: Cli) -> None:
     told += ["Completed iteration 2", "Loop complete! All jobs finished."]
     assert told == [line for line in lines if line in told]
     assert lines[-1].startswith("Overall: 2 iteration(s). Jobs: 0 open, 1 done. cost=$0.7500, ")
-
-
-@pytest.mark.parametrize("again", [["follow"], ["runs", "replay", "0"]])
-def test_a_recorded_run_looks_the_same(again: list[str], looping: Path, cli: Cli) -> None:
-    """Whoever follows or replays the loop sees what its command has printed, and nothing twice."""
-    project_of(looping, SCENARIO)
-    banner, *lines = unstamped(cli("loop", "--auto"))
-    assert (BANNER, lines) == (banner, unstamped(cli(*again)))
 
 
 UNFINISHED = [
@@ -233,19 +162,6 @@ def test_events_of_a_real_run(looping: Path, cli: Cli) -> None:
     assert ("complete", 2, 0, 1) == (last.reason, last.iterations, last.open, last.done)
 
 
-def test_the_loop_gets_the_interrupt_signal(looping: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The interrupt source passed to the loop emits nothing until a signal arrives."""
-    heard: list[object] = []
-    drawn = DrawnLoop()
-
-    def plan_build(_runtime: Runtime, _options: object, *, interrupt: Any) -> Any:
-        interrupt.subscribe(heard.append)
-        return drawn.stream()
-
-    monkeypatch.setattr(Runtime, "plan_build", plan_build)
-    assert (0, []) == (main(["loop", "--auto"]), heard)
-
-
 VERIFY = {"verifyAfterIteration": False, "verifyModel": "v", "verify": {"build": "b", "test": "t"}}
 
 
@@ -256,15 +172,9 @@ VERIFY = {"verifyAfterIteration": False, "verifyModel": "v", "verify": {"build":
         ([], {}, {"allow_all": True, "auto_commit": False, "verify_after_iteration": True}),
         ([], {}, {"allow_main": False, "fresh": False, "model": "claude-opus-4.5"}),
         ([], {}, {"plan_prompt": "PLAN.PROMPT.md", "build_prompt": "BUILD.PROMPT.md"}),
-        (["-n", "7"], {}, {"max_sessions": 7}),
-        (["--max-iterations", "7", "--max-retries", "0"], {}, {"max_retries": 0}),
         (["--allow-main", "--fresh"], {}, {"allow_main": True, "fresh": True}),
         (["-m", "small"], {"model": "large"}, {"model": "small"}),
         ([], {"model": "large"}, {"model": "large"}),
-        (["--budget", "2.5", "--max-tokens", "9"], {}, {"budget": 2.5, "max_tokens": 9}),
-        (["--max-duration", "90m"], {}, {"max_duration": 5400.0}),
-        (["--wait-for-quota"], {}, {"wait_for_quota": True}),
-        (["--no-sandbox"], {}, {"sandbox": "off"}),
         ([], {"planPromptPath": "p.md", "buildPromptPath": "/b.md"}, {"plan_prompt": "p.md"}),
         ([], {"allowAll": False, "autoCommit": True}, {"allow_all": False, "auto_commit": True}),
         ([], VERIFY, {"verify_after_iteration": False, "verify_model": "v"}),
@@ -308,17 +218,11 @@ def test_layers(looping: Path, drawn_loop: DrawnLoop) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["-n", "0"], "Max iterations must be positive, got 0"),
-        (["-n", "1.5"], "Max iterations must be a whole number, got 1.5"),
-        (["--max-retries", "x"], "Max retries must be a whole number, got x"),
         (["--resume", "--fresh"], "--fresh: only for a new run, not with --resume."),
         (
             ["--auto", "-n", "2", "--resume"],
             "--auto and --max-iterations: only for a new run, not with --resume.",
         ),
-        (["--quiet", "--verbose"], "--verbose and --quiet exclude each other."),
-        (["--nothing"], "No such option"),
-        (["nothing"], "nothing"),
     ],
 )
 @pytest.mark.parametrize("more", [[], ["--compat-exit-codes"]])

@@ -14,6 +14,8 @@ from tests.cli.cli import Cli
 from tests.cli.rounds import APPROVES, PLANS, implements
 from tests.test_notify_apprise import Server, server as server
 
+pytestmark = pytest.mark.usefixtures("no_engine")
+
 APPROVED = PLANS + implements("app.txt", "hello", said="<DONE>Write it @everyone</DONE>") + APPROVES
 
 

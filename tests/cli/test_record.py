@@ -24,6 +24,8 @@ from tests.git_project import isolate_git
 from tests.limits import LIMIT
 from tests.runs.test_state_summary import record
 
+pytestmark = pytest.mark.usefixtures("no_engine")
+
 
 def said(cli: Cli) -> list[str]:
     """Return the tags printed since the last call; a replay starts nothing to be confined."""

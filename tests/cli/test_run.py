@@ -30,6 +30,8 @@ from tests.cli.rounds import (
 from tests.cli.stamps import unstamped
 from tests.git_project import isolate_git
 
+pytestmark = pytest.mark.usefixtures("no_engine")
+
 AGENT = {"agent": "scripted:scenario.toml"}
 REFUSED = {"status": 401, "error": "authentication_failed", "text": "Please run /login"}
 REPEATS = agent("implementing", *[{"run": "ls"}] * 100)

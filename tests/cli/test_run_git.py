@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,22 +25,35 @@ from tests.processes.subscribers import eventually
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitProject:
-    """A project with commits on, and two files that a person has changed."""
-    isolate_git(monkeypatch, tmp_path / "home")
-    made = GitProject(tmp_path / "project")
-    made.write(".specs/a.md", "# A\n")
-    made.write("mine.txt", "old\n")
-    made.write("both.txt", "old\n")
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., GitProject]:
+    """Make a repository of these files, in one commit, the working directory."""
+
+    def make(files: Mapping[str, str], **config: Any) -> GitProject:
+        isolate_git(monkeypatch, tmp_path / "home")
+        made = GitProject(tmp_path / "project")
+        for name, text in {".specs/a.md": "# A\n", ".gitignore": IGNORED, **files}.items():
+            made.write(name, text)
+        settings = {"agent": "scripted:scenario.toml", "commit": True, "sandbox": "off", **config}
+        save_config(made.root, Config.model_validate(settings))
+        made.git("add", "--all")
+        made.git("commit", "--quiet", "--message", "first")
+        monkeypatch.chdir(made.root)
+        return made
+
+    return make
+
+
+IGNORED = ".cuggino/\nscenario.toml\n"
+"""What git ignores: an agent's scenario is no part of the work."""
+
+
+@pytest.fixture
+def project(repository: Callable[..., GitProject]) -> GitProject:
+    """A project with two files that a person has changed."""
+    made = repository({"mine.txt": "old\n", "both.txt": "old\n"}, guard="off")
     scenario(made)
-    save_config(
-        made.root, Config(agent="scripted:scenario.toml", commit=True, guard="off", sandbox="off")
-    )
-    made.git("add", "--all")
-    made.git("commit", "--quiet", "--message", "first")
     made.write("mine.txt", "mine\n")
     made.write("both.txt", "mine\n")
-    monkeypatch.chdir(made.root)
     return made
 
 
@@ -79,18 +93,13 @@ def test_refused(project: GitProject, cli: Cli) -> None:
     assert {"both.txt", "new.txt"} == changes(project)
 
 
-def test_refused_until_it_is_clean(project: GitProject) -> None:
-    """A refused run is resumed once a person has committed."""
+def test_refused_until_it_is_clean(project: GitProject, cli: Cli) -> None:
+    """A refused run is resumed once a person has committed; of a clean tree nothing is said."""
     assert 2 == main(["run", "--focus", "all", "--dirty", "refuse"])
     project.git("commit", "--quiet", "--all", "--message", "mine")
-    assert 0 == main(["run", "--resume", "--dirty", "refuse"])
+    cli.printed()
+    assert "ncommitted" not in cli("run", "--resume", "--dirty", "refuse")
     assert {"both.txt", "new.txt"} == changes(project)
-
-
-def test_a_clean_tree(project: GitProject, cli: Cli) -> None:
-    """Nothing is reported for a clean tree."""
-    project.git("commit", "--quiet", "--all", "--message", "mine")
-    assert "ncommitted" not in cli("run", "--focus", "all", "--dirty", "refuse")
 
 
 def test_a_rewritten_history(project: GitProject, cli: Cli) -> None:
@@ -138,25 +147,16 @@ REFUSED = "the work is not committed: git commit exited with code 1: no: app.py 
 
 
 @pytest.fixture
-def hello(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitProject:
+def hello(repository: Callable[..., GitProject]) -> GitProject:
     """A repository with a specification and an agent that needs one round."""
-    isolate_git(monkeypatch, tmp_path / "home")
-    hello = GitProject(tmp_path / "project")
-    hello.write(".specs/hello.md", "# Hello\n")
-    hello.write("scenario.toml", HELLO)
-    save_config(hello.root, Config(agent="scripted:scenario.toml", commit=True, sandbox="off"))
-    hello.write(".gitignore", ".cuggino/\n")
-    hello.git("add", "-A")
-    hello.git("commit", "--quiet", "--message=begin")
-    monkeypatch.chdir(hello.root)
-    return hello
+    return repository({".gitignore": ".cuggino/\n", "scenario.toml": HELLO})
 
 
 @pytest.mark.real_agent
 def test_refused_by_a_hook(hello: GitProject, cli: Cli) -> None:
     """A run whose commits are refused exits with 1; mended and resumed, it commits and ends."""
     hello.hook("pre-commit", "echo 'no: app.py has no tests' >&2; exit 1")
-    assert REFUSED in " ".join(cli.err("run", "--focus", "hello", code=1).split())
+    assert REFUSED in " ".join(cli.err("run", "--focus", "a", code=1).split())
     assert 1 == hello.count()
 
     hello.hook("pre-commit", "exit 0")
@@ -206,12 +206,12 @@ def test_what_is_known_before(
         case "owner":
             monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
         case "specs":
-            (hello.root / ".specs" / "hello.md").unlink()
+            (hello.root / ".specs" / "a.md").unlink()
         case _:  # root may do anything
             access = os.access
             denies = lambda path, mode: Path(path).name != hinder and access(path, mode)  # noqa: E731
             monkeypatch.setattr(os, "access", denies)
-    assert reason in " ".join(cli.err("run", "--focus", "hello").split())
+    assert reason in " ".join(cli.err("run", "--focus", "a").split())
     assert not (hello.root / ".cuggino").exists()
     told = " ".join("".join(cli.both("doctor", code=1)).split())
     assert reason.removesuffix(", but commit is on") in told
@@ -222,18 +222,10 @@ TEST = "def test_hello():\n    assert 1\n"
 
 
 @pytest.fixture
-def gated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitProject:
+def gated(repository: Callable[..., GitProject]) -> GitProject:
     """A repository with a check, a test and a specification."""
-    isolate_git(monkeypatch, tmp_path / "home")
-    gated = GitProject(tmp_path / "project")
-    gated.write(".specs/hello.md", "# Hello\n\nThe old check goes away.\n")
-    gated.write("check.sh", CHECK)
-    gated.write("tests/test_hello.py", TEST)
-    gated.write(".gitignore", ".cuggino/\nscenario.toml\n")
-    gated.git("add", "-A")
-    gated.git("commit", "--quiet", "--message=begin")
-    monkeypatch.chdir(gated.root)
-    return gated
+    specs = "# Hello\n\nThe old check goes away.\n"
+    return repository({".specs/a.md": specs, "check.sh": CHECK, "tests/test_hello.py": TEST})
 
 
 def played(
@@ -250,7 +242,7 @@ def played(
         sandbox="off",
     )
     save_config(gated.root, config)
-    return main(["run", "--focus", "hello"])
+    return main(["run", "--focus", "a"])
 
 
 WEAKENS = implements("check.sh", "exit 0\n")
@@ -306,20 +298,9 @@ def test_a_clean_checkout(path: str, code: int, told: str, gated: GitProject, cl
     assert told in printed
 
 
-RUN = PLANS + implements("a.txt", "a\n") + APPROVES
-
-
 @pytest.fixture
-def reviewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitProject:
-    isolate_git(monkeypatch, tmp_path / "home")
-    made = GitProject(tmp_path / "project")
-    made.write(".specs/a.md", "# A\n")
-    made.write(".gitignore", ".cuggino/\nscenario.toml\n")
-    made.write("scenario.toml", RUN)
-    made.git("add", "-A")
-    made.git("commit", "--quiet", "--message=begin")
-    monkeypatch.chdir(made.root)
-    return made
+def reviewed(repository: Callable[..., GitProject]) -> GitProject:
+    return repository({"scenario.toml": PLANS + implements("a.txt", "a\n") + APPROVES})
 
 
 def _run(reviewed: GitProject, *options: str, **settings: Any) -> None:
@@ -334,23 +315,14 @@ def _printed(cli: Cli, *args: str) -> str:
     return " ".join(cli.printed().out.split())
 
 
-UNCHECKED: list[dict[str, Any]] = [{}, {"checkCommand": "test -d .specs"}]
-CHECKED: list[dict[str, Any]] = [
-    {"checkCommand": "test -d .specs", "gate": "block"},
-    {"checkCommand": "test -d .specs", "gate": "clean"},
-]
-
-
-@pytest.mark.parametrize("settings", UNCHECKED)
-def test_unchecked(settings: dict[str, Any], reviewed: GitProject, cli: Cli) -> None:
-    """Without a check that decides, each view says so."""
-    _run(reviewed, **settings)
+def test_unchecked(reviewed: GitProject, cli: Cli) -> None:
+    """With a check that does not decide, each view says so."""
+    _run(reviewed, checkCommand="test -d .specs")
     ended = " ".join(cli.printed().out.split())
     assert "[Loop] Implementation approved, unchecked" in ended
     assert "[Summary] Approved, unchecked" in ended
     assert 'set checkCommand and "gate": "block"' in ended
-    told = "[Check] An approval counts even if `test -d .specs` fails (gate: context)"
-    assert ("checkCommand" in settings) == (told in ended)
+    assert "[Check] An approval counts even if `test -d .specs` fails (gate: context)" in ended
     (run,) = Runs(reviewed.root).all()
     for args in (["runs"], ["runs", "show", run.short_id], ["status"]):
         assert "approved, unchecked" in _printed(cli, *args), args
@@ -363,10 +335,9 @@ def test_unchecked(settings: dict[str, Any], reviewed: GitProject, cli: Cli) -> 
     assert "approved, unchecked" in _page(reviewed, cli)
 
 
-@pytest.mark.parametrize("settings", CHECKED)
-def test_checked(settings: dict[str, Any], reviewed: GitProject, cli: Cli) -> None:
+def test_checked(reviewed: GitProject, cli: Cli) -> None:
     """With a gate, an approval is one, and nothing is said of it."""
-    _run(reviewed, **settings)
+    _run(reviewed, checkCommand="test -d .specs", gate="block")
     assert "unchecked" not in cli.printed().out
     found = json.loads(_printed(cli, "runs", "list", "--json"))
     assert ("approved", True) == (found["state"], found["checked"])
@@ -392,6 +363,8 @@ def test_events(reviewed: GitProject, cli: Cli) -> None:
 def test_older_journals(reviewed: GitProject, cli: Cli) -> None:
     """A journal without the field shows the plain word: it is unknown whether a check decided."""
     _run(reviewed)
+    ended = " ".join(cli.printed().out.split())
+    assert "[Summary] Approved, unchecked" in ended and "An approval counts" not in ended
     (path,) = (reviewed.root / ".cuggino/journal").glob("*.jsonl")
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     for line in lines:

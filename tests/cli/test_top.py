@@ -84,20 +84,6 @@ def top(run: Commanded, tmp_path: Path) -> Iterator[Top]:
     top.close()
 
 
-def test_a_run_is_found_from_anywhere(run: Commanded, tmp_path: Path) -> None:
-    """A run makes its project known: while it works and after its end it has a row."""
-    run.start(*FOCUS)
-    run.at("planning")
-    code, said = run.tell("top", "--once")
-    assert 0 == code
-    assert "the page" in said and "plan" in said
-    run.let("planning", "implementing", "reviewing")
-    assert 0 == run.ends()[0]
-    code, said = run.tell("top", "--once", "--color", "never")
-    assert 3 == code
-    assert ["PROJECT", "project", "Nothing"] == [line.split()[0] for line in said.splitlines()]
-
-
 def test_nothing_is_known(project: Path, state: Path, cli: Cli) -> None:
     """Without a project there is one sentence on what to do next, and nothing is written."""
     assert cli("top", "--once", code=3).startswith("No project has run here yet. Begin in one: ")
@@ -141,8 +127,14 @@ def test_keys_reach_the_run(run: Commanded, top: Top) -> None:
     assert 130 == run.ends()[0]
 
 
-def test_a_question_is_read_and_answered(run: Commanded, top: Top) -> None:
-    """A question appears by itself; its answer is in the specifications."""
+def test_a_run_is_found_from_anywhere(run: Commanded, top: Top) -> None:
+    """A run has a row while it works and after its end, and is not ended by leaving the screen.
+
+    A question appears by itself; its answer is in the specifications.
+    """
+    code, said = run.tell("top", "--once")
+    assert 0 == code
+    assert "the page" in said and "plan" in said
     folder = run.workspace.spec_issues
     folder.mkdir(exist_ok=True)
     (folder / "i.md").write_text("PDF or HTML?\n\nBoth are named.\n")
@@ -155,6 +147,14 @@ def test_a_question_is_read_and_answered(run: Commanded, top: Top) -> None:
     assert [] == run.workspace.issues()
     top.type("\x1b")
     top.sees("1 at work", "PROJECT", without="waits for you")
+    top.type("\x03")
+    assert 130 == top.ends()
+    assert run.process is not None and run.process.poll() is None
+    run.let("planning", "implementing", "reviewing")
+    assert 0 == run.ends()[0]
+    code, said = run.tell("top", "--once", "--color", "never")
+    assert 3 == code
+    assert ["PROJECT", "project", "Nothing"] == [line.split()[0] for line in said.splitlines()]
 
 
 def test_a_plan_is_approved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,16 +177,9 @@ def test_a_plan_is_approved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         run.close()
 
 
-@pytest.mark.real_agent  # with the second command: Ctrl-C is tested below
+@pytest.mark.real_agent  # with the second command: Ctrl-C is tested above
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signals(top: Top, number: signal.Signals, code: int) -> None:
     """A signal ends the screen and gives the terminal back."""
     top.process.send_signal(number)
     assert code == top.ends()
-
-
-def test_ctrl_c_leaves(run: Commanded, top: Top) -> None:
-    """Ctrl-C ends the screen and not the run."""
-    top.type("\x03")
-    assert 130 == top.ends()
-    assert run.process is not None and run.process.poll() is None

@@ -17,10 +17,11 @@ from tests.limits import LIMIT
 pytestmark = pytest.mark.real_agent  # many processes for a long time: with the second command
 
 
-def test_kills_of_one_command() -> None:
+@pytest.mark.parametrize("command", ["run", "watch"])
+def test_kills_of_one_command(command: str) -> None:
     """Each series is a row of the table, and the kills are counted."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.endurance", "kills", "run", "--count", "2"],
+        [sys.executable, "-m", "tests.endurance", "kills", command, "--count", "4"],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -33,7 +34,7 @@ def test_kills_of_one_command() -> None:
         "| command | seed | kills | at start | in a stage | at a commit | seconds | result |"
         == head
     )
-    assert row.startswith("| run | 1 | ")
+    assert row.startswith(f"| {command} | 1 | ")
     assert row.endswith(" | ok |")
     assert total == f"{row.split(' | ')[2]} kills: " + total.partition(": ")[2]
 

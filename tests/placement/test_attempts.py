@@ -37,7 +37,7 @@ def writes(name: str, text: str = "hello\n", *, when: Callable[[], bool] = lambd
         written: Observable[Any] = defer(
             lambda _: session_of([Write(name, text), Say(f"<DONE>Write {name}</DONE>")], options)
         )
-        due = interval(0.02).pipe(ops.filter(lambda _: when()), ops.take(1), ops.ignore_elements())
+        due = interval(0.1).pipe(ops.filter(lambda _: when()), ops.take(1), ops.ignore_elements())
         return due.pipe(ops.concat(written))
 
     return play

@@ -45,7 +45,7 @@ sys.stdin.readline() or threading.Event().wait()
 
 CHILD = """
 import os, signal, time
-signal.signal(signal.SIGINT, signal.SIG_IGN)
+signal.signal(signal.SIGINT, signal.SIG_DFL)
 read, write = os.pipe()
 if os.fork() == 0:
     os.setsid()
@@ -54,8 +54,10 @@ if os.fork() == 0:
 print(os.getpid(), int(os.read(read, 20)), flush=True)
 time.sleep(600)
 """
-"""Stays until it is ended, ignores SIGINT, has a child in its own session, prints both ids."""
+"""Stays until it is ended, has a child in its own session, prints both ids."""
 
+STUBBORN = CHILD.replace("SIG_DFL", "SIG_IGN")
+"""The same, and ignores SIGINT, so that it takes seconds to end."""
 
 MANNERS = ("sweep", "no sweep", "namespace")
 
@@ -63,20 +65,24 @@ MANNERS = ("sweep", "no sweep", "namespace")
 @pytest.fixture(params=MANNERS)
 def parent(request: pytest.FixtureRequest) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
     """A Python process that listens to a child, and the ids of child and grandchild."""
-    if request.param != "namespace":
-        with _parent(request.param, "") as started:
-            yield started
-        return
-    needs_namespaces()
-    fields = {**dataclasses.asdict(NAMESPACE), "env": dict(NAMESPACE.env)}
-    with ids_of(NAMESPACE), _parent("sweep", json.dumps(fields)) as started:
-        yield started
+    match request.param:
+        case "namespace":
+            needs_namespaces()
+            fields = {**dataclasses.asdict(NAMESPACE), "env": dict(NAMESPACE.env)}
+            with ids_of(NAMESPACE), _parent(CHILD, "sweep", json.dumps(fields)) as started:
+                yield started
+        case "no sweep":
+            with _parent(STUBBORN, request.param, "") as started:
+                yield started
+        case sweep:
+            with _parent(CHILD, sweep, "") as started:
+                yield started
 
 
 @contextmanager
-def _parent(sweep: str, enclosure: str) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
+def _parent(*given: str) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
     with subprocess.Popen(
-        [sys.executable, "-W", "error", "-X", "dev", "-c", PARENT, CHILD, sweep, enclosure],
+        [sys.executable, "-W", "error", "-X", "dev", "-c", PARENT, *given],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -90,7 +90,9 @@ def test_a_line_of_20_mb_arrives_whole() -> None:
 
 def test_a_line_at_the_limit_arrives_and_one_above_is_an_error() -> None:
     """`max_line` itself is allowed; one byte more ends the tree with LineTooLong."""
-    stream = process_lines(["sh", "-c", "echo 1; echo 12345; echo 123456; sleep 600"], max_line=5)
+    stream = process_lines(
+        ["sh", "-c", "echo 1; echo 12345; echo 123456; exec sleep 600"], max_line=5
+    )
     recorder = Recorder(stream).wait()
     assert recorder.items == [b"1", b"12345"]
     assert isinstance(recorder.error, LineTooLong)
@@ -238,7 +240,7 @@ def test_an_empty_command_line_is_a_mistake() -> None:
 
 def test_output_may_end_long_before_the_process() -> None:
     """Completion waits for the exit code, also when the output has ended before."""
-    recorder = Recorder(process_lines(["sh", "-c", "echo x; exec >&- 2>&-; sleep 0.5; exit 3"]))
+    recorder = Recorder(process_lines(["sh", "-c", "echo x; exec >&- 2>&-; sleep 0.2; exit 3"]))
     recorder.wait()
     assert recorder.items == [b"x"]
     assert isinstance(recorder.error, ProcessFailed)
@@ -258,7 +260,7 @@ os.read(told, 1)
 
 
 def test_a_grandchild_that_holds_the_pipe_is_waited_for_shortly() -> None:
-    """After the exit others may hold the pipe for a second; then they are ended."""
+    """After the exit others may hold the pipe for a while; then they are ended."""
     recorder = Recorder(process_lines(python(SETSID_SLEEP))).wait()
     assert recorder.completed
     assert not alive(int(recorder.items[0]))
@@ -299,7 +301,7 @@ def test_an_exception_of_the_subscriber_ends_the_tree_and_comes_back() -> None:
     def fail(_: bytes) -> None:
         raise mistake
 
-    recorder = Recorder(process_lines(["sh", "-c", "echo $$; sleep 600"]), on_next=fail).wait()
+    recorder = Recorder(process_lines(["sh", "-c", "echo $$; exec sleep 600"]), on_next=fail).wait()
     assert recorder.error is mistake
     assert not alive(int(recorder.items[0]))
     assert set() == children()
@@ -312,7 +314,7 @@ def test_an_exit_in_the_subscriber_ends_the_tree_and_passes() -> None:
     def leave(_: bytes) -> None:
         raise SystemExit(3)
 
-    stream = process_lines(["sh", "-c", "echo $$; sleep 600"])
+    stream = process_lines(["sh", "-c", "echo $$; exec sleep 600"])
     recorder = Recorder(stream, on_next=leave, scheduler=clock)
     with pytest.raises(SystemExit):
         clock.advance_to(clock.at(1))
@@ -343,7 +345,7 @@ def test_a_defect_is_the_streams_error(monkeypatch: pytest.MonkeyPatch, place: s
         raise defect
 
     monkeypatch.setattr(f"cuggino.processes.{place}", fail)
-    script = "echo x; sleep 600" if place != "process_run.ladder" else "exit 0"
+    script = "echo x; exec sleep 600" if place != "process_run.ladder" else "exit 0"
     with no_leaks():
         recorder = Recorder(process_lines(["sh", "-c", script])).wait()
     assert recorder.error is defect
@@ -396,7 +398,7 @@ def test_without_a_pidfd_the_exit_is_noticed_too(monkeypatch: pytest.MonkeyPatch
     assert isinstance(failed.wait().error, ProcessFailed)
     held = Recorder(process_lines(python(SETSID_SLEEP))).wait()
     assert held.completed
-    ended = Recorder(process_lines(["sh", "-c", "echo $$; sleep 600"]))
+    ended = Recorder(process_lines(["sh", "-c", "echo $$; exec sleep 600"]))
     pid = int(ended.wait_first())
     ended.subscription.dispose()
     assert not alive(pid)

@@ -191,7 +191,7 @@ time.sleep(600)
 
 def test_disposal_from_within_on_next() -> None:
     """`take(1)` disposes on the scheduler's thread, in the middle of a chunk."""
-    stream = process_lines(["sh", "-c", "echo $$; echo more; sleep 600"])
+    stream = process_lines(["sh", "-c", "echo $$; echo more; exec sleep 600"])
     recorder = Recorder(stream.pipe(ops.take(1))).wait()
     assert recorder.completed
     assert eventually(lambda: not exists(int(recorder.items[0])))
@@ -208,7 +208,9 @@ def test_disposal_within_on_next_returns_with_the_tree_gone() -> None:
         recorder.subscription.dispose()
         seen.append(exists(int(line)))
 
-    recorder = Recorder(process_lines(["sh", "-c", "echo $$; echo x; sleep 600"]), on_next=leave)
+    recorder = Recorder(
+        process_lines(["sh", "-c", "echo $$; echo x; exec sleep 600"]), on_next=leave
+    )
     subscribed.set()
     assert eventually(lambda: bool(seen))
     assert seen == [False]
@@ -218,7 +220,7 @@ def test_disposal_within_on_next_returns_with_the_tree_gone() -> None:
 def test_disposal_while_the_subscriber_is_busy_elsewhere() -> None:
     """Another thread's `dispose` does not wait for the subscriber, and no line follows it."""
     release = threading.Event()
-    stream = process_lines(["sh", "-c", "echo $$; echo x; sleep 600"])
+    stream = process_lines(["sh", "-c", "echo $$; echo x; exec sleep 600"])
     recorder = Recorder(stream, on_next=lambda _: wait_for(release))
     (pid,) = _pids(recorder)
     recorder.subscription.dispose()
@@ -229,7 +231,7 @@ def test_disposal_while_the_subscriber_is_busy_elsewhere() -> None:
 
 def test_disposal_from_many_threads_at_once() -> None:
     """Of several concurrent calls the first one waits, as RxPY has it, and none does harm."""
-    recorder = Recorder(process_lines(["sh", "-c", "echo $$; sleep 600"]))
+    recorder = Recorder(process_lines(["sh", "-c", "echo $$; exec sleep 600"]))
     (pid,) = _pids(recorder)
     threads = [threading.Thread(target=recorder.subscription.dispose) for _ in range(4)]
     for thread in threads:
@@ -281,7 +283,7 @@ def test_cancelling_an_asyncio_task_ends_the_process() -> None:
         def note(line: bytes) -> None:
             pids.append(int(line))
 
-        stream = process_lines(["sh", "-c", "echo $$; sleep 600"]).pipe(ops.do_action(note))
+        stream = process_lines(["sh", "-c", "echo $$; exec sleep 600"]).pipe(ops.do_action(note))
 
         async def last() -> bytes:
             return await stream
@@ -301,10 +303,10 @@ def test_cancelling_an_asyncio_task_ends_the_process() -> None:
 @plain_only
 def test_strangers_with_a_similar_cookie_stay() -> None:
     """The cookie of one child is not taken for the beginning of another's."""
-    first = Recorder(process_lines(["sh", "-c", "echo $CUGGINO_CHILD; sleep 600"]))
+    first = Recorder(process_lines(["sh", "-c", "echo $CUGGINO_CHILD; exec sleep 600"]))
     cookie = first.wait_first().decode()
     others = [
-        Recorder(process_lines(["sh", "-c", "echo $$ $CUGGINO_CHILD; sleep 600"]))
+        Recorder(process_lines(["sh", "-c", "echo $$ $CUGGINO_CHILD; exec sleep 600"]))
         for _ in range(10)
     ]
     pids = [int(other.wait_first().split()[0]) for other in others]
@@ -320,7 +322,7 @@ def test_strangers_with_a_similar_cookie_stay() -> None:
 
 def test_a_stopped_process_is_ended_too() -> None:
     """A process stopped by SIGSTOP ends with the ladder."""
-    recorder = Recorder(process_lines(["sh", "-c", "echo $$; sleep 600"], grace=0.2))
+    recorder = Recorder(process_lines(["sh", "-c", "echo $$; exec sleep 600"], grace=0.2))
     (pid,) = _pids(recorder)
     process = outside(pid)
     assert process is not None

@@ -269,7 +269,7 @@ server.accept()[0].sendall(b"hello")
 
 def test_a_stopped_monitor_is_ended(namespace: Enclosure) -> None:
     """A monitor that does not run cannot hold up the end."""
-    recorder = Recorder(process_lines(["sh", "-c", "echo; sleep 600"], enclosure=namespace))
+    recorder = Recorder(process_lines(["sh", "-c", "echo; exec sleep 600"], enclosure=namespace))
     recorder.wait_first()
     (monitor,) = children()
     os.kill(monitor, signal.SIGSTOP)
@@ -280,7 +280,7 @@ def test_a_stopped_monitor_is_ended(namespace: Enclosure) -> None:
 
 def test_a_monitor_that_is_killed_ends_its_namespace(namespace: Enclosure) -> None:
     """The error has the signal that killed the monitor, as no program ended first."""
-    recorder = Recorder(process_lines(["sh", "-c", "echo; sleep 600"], enclosure=namespace))
+    recorder = Recorder(process_lines(["sh", "-c", "echo; exec sleep 600"], enclosure=namespace))
     recorder.wait_first()
     (monitor,) = children()
     os.kill(monitor, signal.SIGKILL)

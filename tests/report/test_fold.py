@@ -94,13 +94,6 @@ def test_killed() -> None:
     assert report.stages[-1].end == report.end
 
 
-def test_counts() -> None:
-    """Iterations, tasks, agents, cost and tokens are the totals of the run."""
-    totals = report_of("resumed").totals
-    assert (1, 2, 4) == (totals.rounds, totals.tasks, totals.agents)
-    assert totals.cost_usd == pytest.approx(1.75)
-
-
 def test_processes() -> None:
     """Each process has its time and end; the time between them is not counted."""
     report = report_of("resumed")
@@ -137,17 +130,6 @@ def test_commits() -> None:
     assert (3, 1) == (diff.added, diff.deleted)
     assert "Task 1\n\nWith a test." == first.message
     assert [False, False] == [commit.gone for commit in report_of("finished").commits]
-
-
-def test_repeated_commit_counts_once() -> None:
-    """A stage killed after its commit records the commit again when it is repeated."""
-    made = ev.CommitPerformed(iteration=1, commit_hash="1111111", message="work")
-    stage = "commit#1"
-    entries = entries_of(
-        begin(stage), (stage, made), ev.RunContinued(), begin(stage), (stage, made)
-    )
-    (commit,) = build_report(entries).commits
-    assert after(2) == commit.at
 
 
 def test_commands() -> None:
@@ -316,16 +298,6 @@ def test_snapshots() -> None:
     assert "<code>cuggino undo r1/planning-1</code>" in render_part("stages", report, zone=ZONE)
     without = build_report(entries_of(begin("check#1"), ("check#1", ended)))
     assert "Back to" not in render_part("stages", without, zone=ZONE)
-
-
-def test_concurrent_stages() -> None:
-    """The costs of two concurrent stages add up."""
-    entries = entries_of(
-        ("a#1", ev.UsageUpdate(usage=ev.Usage(output_tokens=5))),
-        ("b#2", ev.UsageUpdate(usage=ev.Usage(output_tokens=2))),
-        ("a#1", ev.UsageUpdate(usage=ev.Usage(output_tokens=7))),
-    )
-    assert [5, 7, 9] == [p.usage.output_tokens for p in build_report(entries).spent]
 
 
 def test_tools() -> None:

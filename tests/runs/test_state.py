@@ -207,12 +207,6 @@ def test_long_texts_are_cut() -> None:
     assert len(activity.tool.target) == 500
 
 
-def test_usage_counts_while_the_session_runs() -> None:
-    usage = ev.Usage(input_tokens=10, output_tokens=2, cache_read_tokens=1000)
-    activity = after(ev.PlanningStart(iteration=1), ev.UsageUpdate(usage=usage, cost_usd=0.5))
-    assert (activity.tokens, activity.cost_usd) == (12, 0.5)
-
-
 def test_a_retry_is_waited_for_until_the_agent_reports_again() -> None:
     retry = ev.AgentRetry(
         reason="overloaded", message="529", attempt=1, max_retries=5, retry_in=8.0

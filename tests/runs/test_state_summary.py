@@ -125,15 +125,6 @@ def test_single_events(expected: dict[str, Any], event: ev.Event) -> None:
     assert shown(**expected) == facts(folded(event))
 
 
-def test_known_costs_are_summed() -> None:
-    """Costs add up; sessions without one add nothing, and without any the cost is None."""
-    costs = [0.25, None, 0.5, 0.0]
-    sessions = [ev.SessionEnded(outcome="completed", cost_usd=cost) for cost in costs]
-    assert folded(*sessions).cost_usd == 0.75
-    assert folded(sessions[1]).cost_usd is None
-    assert folded(sessions[3]).cost_usd == 0.0
-
-
 def test_watch() -> None:
     """In a watch the counts add up over all items, and each item has a new outcome."""
     item = ev.WatchProcessingItem(filename="a.md")

@@ -175,63 +175,6 @@ def test_totals_of_a_run_that_was_killed_and_resumed(tmp_path: Path) -> None:
     )
 
 
-def usage(cost: float | None, tokens: int) -> ev.UsageUpdate:
-    return ev.UsageUpdate(usage=ev.Usage(output_tokens=tokens), cost_usd=cost)
-
-
-@pytest.mark.parametrize(
-    ("entries", "cost", "tokens"),
-    [
-        ([], None, None),
-        ([("a#1", usage(0.25, 1)), ("a#1", usage(0.5, 2))], 0.5, 2),
-        ([("a#1", usage(0.25, 1)), ("a#1", ended(0.5))], 0.5, 1),
-        ([("a#1", usage(0.25, 1)), ("a#1", ended(None))], 0.25, 1),
-        ([("a#1", usage(0.25, 1)), (None, ev.RunContinued()), ("a#1", usage(0.5, 2))], 0.75, 3),
-        (
-            [("a#1", usage(0.25, 1)), ("a#1", ev.StageStarted(name="a")), ("a#1", ended(1.0))],
-            1.25,
-            1,
-        ),
-        ([("a#1", usage(0.25, 1)), ("b#2", ended(0.5)), ("a#1", usage(0.5, 2))], 1.0, 2),
-        (
-            [
-                ("a#1", usage(0.25, 1)),
-                (
-                    "a#1",
-                    ev.AgentRetry(reason="crash", message="", attempt=1, max_retries=3, retry_in=1),
-                ),
-                ("a#1", usage(0.5, 2)),
-                ("a#1", ev.RateLimited(status="allowed")),
-                ("a#1", ev.StageFinished(outcome={"value": None})),
-            ],
-            0.75,
-            3,
-        ),
-    ],
-)
-def test_the_cost_of_interrupted_agents(
-    tmp_path: Path,
-    entries: list[tuple[str | None, ev.Event]],
-    cost: float | None,
-    tokens: int | None,
-) -> None:
-    """An agent without a final cost counts with its last report."""
-    path = journal_of(tmp_path, *[(1.0, stage, event) for stage, event in entries])
-    totals = RunState.of(read_journal(path).entries).totals
-    usage = None if tokens is None else ev.Usage(output_tokens=tokens)
-    assert (cost, usage) == (totals.cost_usd, totals.usage)
-
-
-def test_iterations_of_a_watch(tmp_path: Path) -> None:
-    """Each attempt at an item counts its iterations from 1; a resumed one continues."""
-    first = ev.IterationStart(iteration=1, max_iterations=9)
-    retry = ev.WatchItemRetry(filename="a", message="", attempt=1, max_attempts=3, retry_in=1)
-    item = ev.WatchProcessingItem(filename="a")
-    said = [item, first, ev.RunContinued(), item, first, retry, item, first]
-    path = journal_of(tmp_path, *[(1.0, None, event) for event in said])
-    assert 2 == RunState.of(read_journal(path).entries).totals.rounds
-
-
 WRITTEN_AT = datetime(2026, 11, 23, 5, tzinfo=UTC)
 
 

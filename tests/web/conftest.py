@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import uvicorn
 
 from cuggino.web import channel, server
 from tests.web import plain_pages
@@ -15,6 +18,13 @@ from tests.web.journals import Writer
 from tests.web.server import Page, page
 
 __all__ = ["chromium"]
+
+
+@pytest.fixture(autouse=True)
+def no_pause_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """End servers without the tenth of a second that uvicorn leaves to their connections."""
+    at_once = {**vars(asyncio), "sleep": lambda _seconds: asyncio.sleep(0.001)}
+    monkeypatch.setattr(uvicorn.server, "asyncio", SimpleNamespace(**at_once))
 
 
 @pytest.fixture
