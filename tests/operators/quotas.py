@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 import reactivex as rx
 from reactivex import Observable
-from reactivex.scheduler import VirtualTimeScheduler
 
 from cuggino.errors import QuotaExceeded
 from cuggino.events import AgentMessage, QuotaLifted, QuotaWaiting, SessionEnded
@@ -44,8 +42,3 @@ def one_after_the_other(*sources: Observable[Any]) -> Observable[Any]:
 
 def is_end(event: Any) -> bool:
     return isinstance(event, QuotaLifted)
-
-
-def armed(scheduler: VirtualTimeScheduler) -> Iterator[Any]:
-    """The timers that would still go off."""
-    return (item for item, _ in scheduler._queue.items if not item.is_cancelled())

@@ -508,23 +508,6 @@ class TestScope:
 
 
 class TestCatchTag:
-    def test_a_source_that_fails_within_its_subscription(self) -> None:
-        """It is released before the handler is called, and its successor is the stream."""
-        t = Marbles(b="b")
-        order: list[str] = []
-
-        def fail(observer: Any, _scheduler: Any = None) -> Disposable:
-            observer.on_error(QuotaExceeded("limit"))
-            return Disposable(lambda: order.append("released"))
-
-        def handle(error: QuotaExceeded) -> rx.Observable[Any]:
-            order.append(f"handled {error.message}")
-            return t.cold("-b|")
-
-        source: rx.Observable[Any] = rx.Observable(fail)
-        t.check(source.pipe(catch_tag(QuotaExceeded, handle)), "-b|")
-        assert ["released", "handled limit"] == order
-
     def test_an_error_of_the_handler_is_the_streams_error(self) -> None:
         """The source is released by then; errors of other classes never reach the handler."""
         t = Marbles(q=QuotaExceeded("limit"), f=AgentFailed("x", reason="crash"))

@@ -15,7 +15,6 @@ from reactivex.subject import Subject
 from cuggino import events as ev
 from cuggino.domain.schedule import Schedule
 from cuggino.domain.spending import Budget
-from cuggino.errors import AgentFailed, BudgetExceeded
 from cuggino.operators import (
     Flow,
     emit,
@@ -25,7 +24,6 @@ from cuggino.operators import (
     idle_timeout,
     interrupt_when,
     marker_tags,
-    on_loop,
     retry_session,
     stage_timeout,
     until_terminal,
@@ -33,9 +31,7 @@ from cuggino.operators import (
     within_budget,
 )
 from cuggino.operators.merge_now import merge_now
-from cuggino.operators.supervision import Ledger
 from cuggino.testing import Marbles
-from tests.operators.durable import MemoryRecorder
 from tests.operators.test_contract import EVERY
 
 ENDED = ev.SessionEnded(outcome="completed", cost_usd=0.5, usage=ev.Usage(input_tokens=900))
@@ -131,26 +127,6 @@ def test_disposal_between_two_events(name: str, position: int) -> None:
     assert WORK[: position + 1] == seen
 
 
-@pytest.mark.parametrize("name", PASSING)
-@pytest.mark.parametrize("position", [0, 2])
-def test_a_subscriber_that_fails_between_two_events(name: str, position: int) -> None:
-    """The exception reaches `on_error`, and nothing follows."""
-    t = Marbles()
-    seen: list[ev.Event] = []
-    errors: list[Exception] = []
-
-    def take(event: ev.Event) -> None:
-        seen.append(event)
-        if event == WORK[position]:
-            raise LookupError("here")
-
-    stream = PASSING[name](burst([*WORK, ENDED]))
-    stream.subscribe(take, errors.append, scheduler=t.clock)
-    t.clock.advance_by(1)
-    assert WORK[: position + 1] == seen
-    assert ["here"] == [str(error) for error in errors]
-
-
 def supervised(agent: Observable[Any]) -> Observable[Any]:
     """The agent with all that is around it in a stage."""
     policies: list[Any] = [
@@ -193,30 +169,6 @@ def test_a_supervised_agent_is_the_same(events: Sequence[ev.Event]) -> None:
     assert seen_of(supervised(one_by_one(events))) == seen_of(supervised(burst(events)))
 
 
-@pytest.mark.parametrize("position", range(1, 5))
-def test_a_budget_that_is_overdrawn(position: int) -> None:
-    """The event that overdraws is the last; the warning comes right before the event near it."""
-    events: list[ev.Event] = [ev.AgentMessage(text=str(n)) for n in range(6)]
-    events[position - 1 : position - 1] = [tokens(85)]
-    events[position + 1 : position + 1] = [tokens(101)]
-    found = seen_of(burst(events).pipe(within_budget(Budget(tokens=100))))
-    assert ["next"] * (len(events[: position + 2]) + 1) + ["error"] == [kind for kind, _ in found]
-    assert "BudgetWarning" == found[position - 1][1].tag
-    assert ("next", tokens(101)) == found[-2]
-
-
-def test_the_other_accounts_of_a_ledger() -> None:
-    """Events that overdraw the budget of another stream end that stream."""
-    t, ledger = Marbles(), Ledger()
-    errors: list[Exception] = []
-    poor = rx.never().pipe(within_budget(Budget(tokens=5), ledger=ledger))
-    poor.subscribe(lambda _: None, errors.append, scheduler=t.clock)
-    rich: Any = within_budget(Budget(tokens=1000), ledger=ledger)
-    burst(WORK).pipe(rich).subscribe(scheduler=t.clock)
-    t.clock.advance_by(1)
-    assert [BudgetExceeded] == [type(error) for error in errors]
-
-
 def test_a_session_that_is_cut_by_its_subscriber() -> None:
     """Nothing of it follows, though the stream goes on."""
     stop: Subject[None] = Subject()
@@ -237,74 +189,3 @@ def test_a_session_that_is_cut_by_its_subscriber() -> None:
     flow(story).subscribe(take, scheduler=t.clock)
     t.clock.advance_by(1)
     assert [*WORK[:2], ENDED] == seen
-
-
-def test_a_tag_that_fails() -> None:
-    """Events before the marker are emitted, then the error."""
-
-    def refuse(_content: str) -> ev.Event:
-        raise LookupError("no such note")
-
-    events = [WORK[0], ev.AgentMessage(text="<NOTE>n</NOTE>", message_id="m9"), WORK[2]]
-    found = seen_of(on_loop(burst(events).pipe(extract_markers({"NOTE": refuse}))))
-    assert [("next", WORK[0]), ("error", "no such note")] == found
-
-
-def test_a_retry_after_a_burst() -> None:
-    """The failure after it is answered like any other."""
-    failure = AgentFailed("cut", reason="crash")
-    failing: Observable[Any] = rx.concat(burst(WORK), rx.throw(failure))
-    retry: Any = retry_session(Schedule.exponential("1s").times(1), again=lambda _: burst([ENDED]))
-    tags = [value.tag for kind, value in seen_of(failing.pipe(retry)) if kind == "next"]
-    assert [*(event.tag for event in WORK), "AgentRetry", "SessionEnded"] == tags
-
-
-class TestRecording:
-    def test_each_is_recorded_before_it_is_emitted(self) -> None:
-        """At each event the journal ends with it."""
-        recorder = MemoryRecorder()
-        last: list[Any] = []
-
-        def story() -> Flow[None]:
-            yield from forward(burst(WORK), name="agent")
-
-        t = Marbles()
-        stream = flow(story, recorder=recorder)
-        stream.subscribe(lambda _: last.append(recorder.log[-1]), scheduler=t.clock)
-        t.clock.advance_by(1)
-        assert [("forwarded", event) for event in WORK] == last
-        assert ("finished", ("agent", WORK[-1])) == recorder.log[-1]
-
-    def test_a_journal_that_fails(self) -> None:
-        """An event that cannot be recorded is not emitted, and nothing follows."""
-        recorder = MemoryRecorder(fails_at=4)  # replay, started, event, event
-
-        def story() -> Flow[None]:
-            yield from forward(burst(WORK), name="agent")
-
-        expected = [("next", WORK[0]), ("error", "no space for event")]
-        assert expected == seen_of(flow(story, recorder=recorder))
-
-    @pytest.mark.parametrize("position", range(len(WORK)))
-    def test_a_crash_between_two_events(self, position: int) -> None:
-        """What was emitted is recorded, and nothing else; the stage runs again."""
-        recorder = MemoryRecorder()
-
-        def story() -> Flow[None]:
-            yield from forward(burst(WORK), name="agent")
-
-        t = Marbles()
-        seen: list[ev.Event] = []
-        held = SerialDisposable()
-
-        def take(event: ev.Event) -> None:
-            seen.append(event)
-            if event == WORK[position]:
-                held.dispose()  # as a process that is killed: nothing is recorded any more
-
-        held.disposable = flow(story, recorder=recorder).subscribe(take, scheduler=t.clock)
-        t.clock.advance_by(1)
-        assert WORK[: position + 1] == seen
-        assert ["started", *["forwarded"] * len(seen)] == [kind for kind, _ in recorder.log]
-        resumed = seen_of(flow(story, recorder=MemoryRecorder(recorder.log)))
-        assert [*(("next", event) for event in WORK), ("completed", None)] == resumed

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 import reactivex as rx
 from reactivex import Observable, abc, operators as ops
-from reactivex.disposable import Disposable
+from reactivex.disposable import CompositeDisposable, Disposable
 
 import cuggino
 from cuggino import operators
 from cuggino.domain.spending import Budget
 from cuggino.errors import AgentFailed, QuotaExceeded
-from cuggino.events import AgentMessage
+from cuggino.events import AgentMessage, Usage, UsageUpdate
 from cuggino.folders import watch_file_count
 from cuggino.operators import (
     Flow,
@@ -57,6 +57,7 @@ from cuggino.operators.merge_now import merge_now
 from cuggino.operators.supervision import RETRIES, liveness
 from cuggino.testing import Marbles, VirtualClock
 from tests.limits import LIMIT
+from tests.operators.idle import pending
 
 Operator = Callable[[Observable[Any]], Observable[Any]]
 
@@ -132,6 +133,38 @@ ON_A_LANE: MappingProxyType[str, Operator] = MappingProxyType(
 EVERY = SYNCHRONOUS | ON_A_LANE
 
 
+def _handled(order: list[str]) -> Callable[[Exception], Observable[Any]]:
+    def handle(_error: Exception) -> Observable[Any]:
+        order.append("handled")
+        return rx.empty()
+
+    return handle
+
+
+Follow = tuple[AgentMessage | UsageUpdate | Exception, Callable[[list[str]], Any], str]
+FOLLOWED: dict[str, Follow] = {
+    "catch_tag": (
+        QuotaExceeded("x"),
+        lambda order: catch_tag(QuotaExceeded, _handled(order)),
+        "handled",
+    ),
+    "retry_session": (
+        AgentFailed("x", reason="overloaded"),
+        lambda _: retry_session(RETRIES.times(1)),
+        "AgentRetry",
+    ),
+    "wait_for_quota": (QuotaExceeded("x"), lambda _: wait_for_quota(), "QuotaWaiting"),
+    "within_budget": (
+        UsageUpdate(usage=Usage(output_tokens=101)),
+        lambda _: within_budget(Budget(tokens=100)),
+        "BudgetExceeded",
+    ),
+}
+"""Operators that do something when their source has ended, or end it: the cause, and what follows.
+
+The operator is given the list in which the steps are noted.
+"""
+
 PLUMBING = {
     "alongside": alongside,
     "join_split_messages": join_split_messages,
@@ -182,7 +215,7 @@ def test_a_subscribers_exception_reaches_on_error(name: str, ending: str) -> Non
         assert 1 >= sum(end is None or end >= 0 for _, end in source.subscriptions) or (
             name == "merge_now"
         )
-        assert [] == [item for item, _ in t.scheduler._queue.items if not item.is_cancelled()]
+        assert 0 == pending(t)
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -262,6 +295,35 @@ def test_a_source_that_ends_within_subscribe(name: str, fails: bool) -> None:
     assert order[-1] == "ended" or "ended" not in order
 
 
+@pytest.mark.parametrize("name", FOLLOWED)
+@pytest.mark.parametrize("at_once", [False, True])
+def test_the_source_is_released_before_what_follows(name: str, at_once: bool) -> None:
+    """An agent is gone before its retry, its wait or its failure is announced."""
+    cause, operator, follows = FOLLOWED[name]
+    clock, order = VirtualClock(), list[str]()
+
+    def subscribe(observer: Any, scheduler: Any = None) -> abc.DisposableBase:
+        def end(*_: object) -> None:
+            if isinstance(cause, Exception):
+                observer.on_error(cause)
+            else:
+                observer.on_next(cause)
+
+        held = Disposable(lambda: order.append("released"))
+        if at_once:
+            end()
+            return held
+        return CompositeDisposable(scheduler.schedule_relative(1.0, end), held)
+
+    Observable(subscribe).pipe(operator(order)).subscribe(
+        lambda event: order.append(event.tag),
+        lambda error: order.append(type(error).__name__),
+        scheduler=clock,
+    )
+    clock.advance_to(10.0)
+    assert "released" == order[order.index(follows) - 1]
+
+
 @pytest.mark.parametrize("name", EVERY)
 def test_disposal_releases_everything(name: str) -> None:
     """When `dispose` returns, no source is subscribed and no timer is pending."""
@@ -273,7 +335,7 @@ def test_disposal_releases_everything(name: str) -> None:
     held.dispose()
     assert source.subscriptions
     assert None not in [end for _, end in source.subscriptions]
-    assert [] == [item for item, _ in t.scheduler._queue.items if not item.is_cancelled()]
+    assert 0 == pending(t)
 
 
 @pytest.mark.parametrize("name", EVERY)

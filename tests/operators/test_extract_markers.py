@@ -18,14 +18,17 @@ from cuggino.operators.markers.tags import FreeTags, LineTags
 from cuggino.testing import Marbles
 from tests.operators.written import (
     LINES,
+    MANY,
     MARKUP,
     QUOTED_TEXTS,
+    RETRY,
     TAGS,
     cut,
     delta,
     flat,
     message,
     messages_and_markers,
+    part,
     shown,
     split,
     steps,
@@ -43,6 +46,7 @@ MARKERS = {
     if issubclass(cls, ev.LlmMarkerEvent) and cls.__name__ != "CustomNote"
 } | {"CUSTOM": CustomNote}
 ROWS = rows("markers")
+PING = ev.PingEvent(timestamp=0)
 
 
 @each("row", ROWS)
@@ -95,16 +99,7 @@ def test_without_tags_nothing_is_one() -> None:
         ("<NOTE>\n```\n</NOTE>\n```\nreal\n</NOTE>", ["Note(```\n</NOTE>\n```\nreal)"]),
         ("```\nnever closed\n<DONE>x</DONE>", ["```\nnever closed\n<DONE>x</DONE>"]),
         ("``` `inline` is no fence\n<DONE>x</DONE>", ["``` `inline` is no fence", "Done(x)"]),
-    ],
-)
-def test_tags_in_markdown_code_are_text(text: str, expected: list[str]) -> None:
-    """An agent that quotes a tag in a fence or a code span does not end a run."""
-    assert expected == shown(cut(message(text, None)))
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+        # The outermost pair wins, the nearest opening tag counts, unpaired tags are text.
         ("<NOTE>a <DONE>b</DONE> c</NOTE>", ["Note(a <DONE>b</DONE> c)"]),
         ("<NOTE>a <DONE> b</NOTE> c</DONE>", ["Note(a <DONE> b)", "c</DONE>"]),
         ("<NOTE>open <DONE>x</DONE>", ["<NOTE>open", "Done(x)"]),
@@ -117,8 +112,8 @@ def test_tags_in_markdown_code_are_text(text: str, expected: list[str]) -> None:
         ),
     ],
 )
-def test_nesting_and_pairing(text: str, expected: list[str]) -> None:
-    """The outermost pair wins, the nearest opening tag counts, unpaired tags are text."""
+def test_one_message(text: str, expected: list[str]) -> None:
+    """An agent that quotes a tag in a fence or a code span does not end a run."""
     assert expected == shown(cut(message(text, None)))
 
 
@@ -136,43 +131,85 @@ def test_parts_of_one_message_are_joined() -> None:
             assert markers == ["Note(a `</NOTE>` b)", "Done(c)"]
 
 
-def test_a_marker_never_spans_two_messages() -> None:
-    """An unfinished marker at the end of a message is text, also across messages without ids."""
-    for first, second in (("1", "2"), (None, None)):
-        seen = shown(cut(message("<DONE>a", first), message("b</DONE>", second)))
-        assert ["<DONE>a", "b</DONE>"] == seen
+CALL = ev.ToolCall(name="Bash")
+ENDED = ev.SessionEnded(outcome="completed")
+NOTE = "<NOTE>n</NOTE>"
+NOTES = f"Hm. {NOTE} {NOTE} <DONE>d</DONE>"
+BEGUN = part("a <NOTE>b")
 
 
-def test_an_unfinished_marker_is_shown_before_what_follows_the_message() -> None:
-    """Held text is released by the next event of another kind, by the end and by an error."""
-    call = ev.ToolCall(name="Bash")
-    assert shown(cut(message("<DONE>a"), call)) == ["<DONE>a", "ToolCall"]
-    assert shown(cut(message("<DONE>a"))) == ["<DONE>a"]
-    seen: list[ev.Event] = []
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        # A marker never spans two messages, also not messages without ids.
+        ([message("<DONE>a", "1"), message("b</DONE>", "2")], ["<DONE>a", "b</DONE>"]),
+        ([message("<DONE>a", None), message("b</DONE>", None)], ["<DONE>a", "b</DONE>"]),
+        # Signs of life and thoughts do not end a message.
+        (
+            [message("<DONE>a"), PING, ev.Thinking(text="hm"), message("</DONE>")],
+            ["PingEvent", "Thinking", "Done(a)"],
+        ),
+        # What is unfinished is text, when its message is over or the session is.
+        ([message("<DONE>a"), CALL], ["<DONE>a", "ToolCall"]),
+        ([message("<DONE>a")], ["<DONE>a"]),
+        ([*BEGUN, CALL], ["+a", "a", "<NOTE>b", "ToolCall"]),
+        (BEGUN, ["+a", "a", "<NOTE>b"]),
+        ([*BEGUN, delta("</NOT", "m"), ENDED], ["+a", "a", "<NOTE>b", "SessionEnded"]),
+        # Of a message that is taken back, emitted pieces stay, and a repetition adds only new ones.
+        (
+            [
+                *(delta(f"{NOTE} So <DONE>d</"), RETRY, delta("Well. <NOTE>", "m2"), RETRY),
+                *(*part(NOTES, message_id="m3"), *part(NOTE, message_id="m4")),
+            ],
+            [
+                *("Note(n)", "+So", "SystemMessage", "+Well.", "SystemMessage"),
+                *("+Hm.", "Hm.", "Note(n)", "Done(d)", "Note(n)"),
+            ],
+        ),
+        # Once a message is complete, a marker of a discarded one may be repeated.
+        (
+            [delta(NOTE), *part("Well.", message_id="m2"), *part(NOTE, message_id="m3")],
+            ["Note(n)", "+Well.", "Well.", "Note(n)"],
+        ),
+        # A retry that does not stream emits only new text, and no marker twice.
+        (
+            [delta(f"{NOTE} and <NO"), RETRY, message(f"{NOTE}<NOTE>o</NOTE>", "m2")],
+            ["Note(n)", "+and", "SystemMessage", "Note(o)"],
+        ),
+        # Text held back as a possible tag precedes the whole text that starts with it, or waits on.
+        (part("a ` </NOTE> b"), ["+a `", "+ </NOTE> b", "a ` </NOTE> b"]),
+        ([delta("a ` </NOTE> b"), message("a ` </NOTE> c")], ["+a `", "a ` </NOTE> c"]),
+        ([delta("a ` </NOTE> b"), message("zz a ` </NOTE> b")], ["+a `", "zz a ` </NOTE> b"]),
+        (part("a </NOT"), ["+a", "a", "</NOT"]),
+        ([delta("</NOTE"), message("<DONE> x")], ["<DONE> x"]),
+    ],
+)
+def test_several_events(events: Sequence[ev.Event], expected: list[str]) -> None:
+    """A marker is read within its message, which other events, retries and the end may cut."""
+    assert expected == shown(cut(*events))
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [(message("<DONE>a"), ["<DONE>a"]), (delta("<NOTE>n</NOTE> <NOTE>a"), ["Note(n)"])],
+)
+def test_an_error_in_the_midst_of_a_message(event: ev.Event, expected: list[str]) -> None:
+    """A complete part is shown, one that is not complete is no text; the error passes on."""
     errors: list[Exception] = []
-    rx.concat(rx.of(message("<DONE>a")), rx.throw(RuntimeError())).pipe(
-        extract_markers(TAGS)
-    ).subscribe(seen.append, errors.append)
-    assert [event.text for event in seen if isinstance(event, ev.AgentMessage)] == ["<DONE>a"]
-    assert len(errors) == 1
+    seen: list[ev.Event] = []
+    failing = rx.concat(rx.of(event), rx.throw(RuntimeError()))
+    failing.pipe(extract_markers(TAGS)).subscribe(seen.append, errors.append)
+    assert (expected, 1) == (shown(seen), len(errors))
 
 
-def test_signs_of_life_and_thoughts_do_not_end_a_message() -> None:
-    """Pings and thoughts between two parts pass, and the parts are still joined."""
-    ping, thought = ev.PingEvent(timestamp=1), ev.Thinking(text="hm")
-    events = shown(cut(message("<DONE>a"), ping, thought, message("</DONE>")))
-    assert events == ["PingEvent", "Thinking", "Done(a)"]
+def test_a_tag_that_fails() -> None:
+    """An exception of the function that makes the marker is the error; nothing follows it."""
+    t = Marbles(a=message("<NOTE>n</NOTE>"), x=CALL)
 
+    def refuse(_content: str) -> ev.Event:
+        raise t.error
 
-def test_a_complete_marker_is_emitted_at_once() -> None:
-    """A marker is not held back until its message ends."""
-    assert ["so", "Done(x)"] == shown(steps([message("so <DONE>x</DONE>")])[0])
-
-
-def test_a_sub_agents_text_holds_no_marker() -> None:
-    """A tag in a sub-agent's text passes as text."""
-    inner = ev.AgentMessage(text="<DONE>x</DONE>", parent_tool_use_id="t1")
-    assert [inner] == cut(inner)
+    t.check(t.cold("x-a-x").pipe(extract_markers({"NOTE": refuse})), "x-#")
 
 
 @pytest.mark.parametrize(
@@ -193,12 +230,6 @@ def test_text_after_a_failed_session(event: ev.Event, *, is_read: bool) -> None:
     assert (last == ev.Done(content="x")) == is_read != (last is done)
 
 
-def test_other_events_pass_unchanged() -> None:
-    """Events that are no agent message are the same objects after the operator."""
-    ended = ev.SessionEnded(outcome="completed")
-    assert ended is cut(ended)[0]
-
-
 @given(st.text(alphabet="<>/`~\n aDONE_T", max_size=200))
 def test_no_text_is_lost_or_invented(text: str) -> None:
     """Without markers all visible characters of a message come out, in order."""
@@ -217,11 +248,6 @@ def test_ten_mebibytes_in_one_message() -> None:
     assert len(text) == len(first.text)
     assert ev.Done(content="end") == second
 
-
-MANY = settings().max_examples
-"""As many examples as the profile asks for; quick ones can be had by the hundred."""
-PING = ev.PingEvent(timestamp=0)
-RETRY = ev.SystemMessage(text="Retrying")
 
 WORDS = st.sampled_from(
     ["<NOTE>", "</NOTE>", "<NOTE>n</NOTE>", "<DO", "NE>", "<", "</", "<X>", "````", "\n<"]
@@ -308,66 +334,6 @@ def test_a_marker_comes_with_its_closing_tag() -> None:
     )
 
 
-def test_parts_in_deltas_are_joined() -> None:
-    """A marker that begins in one part is emitted when deltas of the next part close it."""
-    seen = steps(
-        [delta("<NOTE>a"), message("<NOTE>a"), delta("b</NOTE> c"), message("b</NOTE> c", "m")]
-    )
-    assert [[], [], ["Note(ab)", "+c"], ["c"], []] == [shown(step) for step in seen]
-
-
-def test_what_is_unfinished_at_the_end_of_a_message_is_text() -> None:
-    """A tag that nothing closes comes as text, when the message is over or the session is."""
-    begun = [delta("a <NOTE>b"), message("a <NOTE>b")]
-    assert ["+a", "a", "<NOTE>b", "ToolCall"] == shown(cut(*begun, ev.ToolCall(name="Bash")))
-    assert ["+a", "a", "<NOTE>b"] == shown(cut(*begun))
-    ended = ev.SessionEnded(outcome="completed")
-    unfinished = delta("</NOT", "m")
-    assert ["+a", "a", "<NOTE>b", "SessionEnded"] == shown(cut(*begun, unfinished, ended))
-
-
-def test_a_message_that_is_taken_back() -> None:
-    """Emitted pieces stay, unfinished ones are dropped, and a repetition adds only new ones."""
-    again = "Hm. <NOTE>n</NOTE> <NOTE>n</NOTE> <DONE>d</DONE>"
-    seen = cut(
-        delta("<NOTE>n</NOTE> So <DONE>d</"),
-        RETRY,
-        delta("Well. <NOTE>", "m2"),
-        RETRY,
-        *(delta(again, "m3"), message(again, "m3")),
-        *(delta("<NOTE>n</NOTE>", "m4"), message("<NOTE>n</NOTE>", "m4")),
-    )
-    told = [item for item in shown(seen) if not item.startswith("+")]
-    assert [
-        "Note(n)",
-        "SystemMessage",
-        "SystemMessage",
-        "Hm.",
-        "Note(n)",
-        "Done(d)",
-        "Note(n)",
-    ] == (told)
-
-
-def test_what_was_taken_back_can_be_said_later() -> None:
-    """Once a message is complete, a marker of a discarded one may be repeated."""
-    note = "<NOTE>n</NOTE>"
-    seen = cut(
-        delta(note),
-        *(delta("Well.", "m2"), message("Well.", "m2")),
-        *(delta(note, "m3"), message(note, "m3")),
-    )
-    assert ["Note(n)", "+Well.", "Well.", "Note(n)"] == shown(seen)
-
-
-def test_a_message_that_is_said_anew_without_deltas() -> None:
-    """A retry that does not stream emits only new text, and no marker twice."""
-    seen = cut(
-        delta("<NOTE>n</NOTE> and <NO"), RETRY, message("<NOTE>n</NOTE><NOTE>o</NOTE>", "m2")
-    )
-    assert ["Note(n)", "+and", "SystemMessage", "Note(o)"] == shown(seen)
-
-
 def test_markers_that_wait_for_the_end() -> None:
     """Markers of `at_end` and everything after them come with the complete part, or never."""
     text = "a <NOTE>1</NOTE> b <DONE>d</DONE> c <NOTE>2</NOTE>"
@@ -415,30 +381,6 @@ def test_nothing_is_held_after_disposal() -> None:
     assert ([], []) == (source.observers, seen)
 
 
-def test_an_error_in_the_midst_of_a_message() -> None:
-    """A part that is not complete is not text; the error passes on."""
-    errors: list[Exception] = []
-    seen: list[ev.Event] = []
-    failing = rx.concat(rx.of(delta("<NOTE>n</NOTE> <NOTE>a")), rx.throw(RuntimeError()))
-    failing.pipe(extract_markers(TAGS)).subscribe(seen.append, errors.append)
-    assert (["Note(n)"], 1) == (shown(seen), len(errors))
-
-
-@pytest.mark.parametrize(
-    ("begun", "whole", "expected"),
-    [
-        ("a ` </NOTE> b", "a ` </NOTE> b", ["+a `", "+ </NOTE> b", "a ` </NOTE> b"]),
-        ("a ` </NOTE> b", "a ` </NOTE> c", ["+a `", "a ` </NOTE> c"]),
-        ("a ` </NOTE> b", "zz a ` </NOTE> b", ["+a `", "zz a ` </NOTE> b"]),
-        ("a </NOT", "a </NOT", ["+a", "a", "</NOT"]),
-        ("</NOTE", "<DONE> x", ["<DONE> x"]),
-    ],
-)
-def test_what_was_held_back_of_a_text(begun: str, whole: str, expected: list[str]) -> None:
-    """Text held back as a possible tag precedes the whole text that starts with it, or waits on."""
-    assert expected == shown(cut(delta(begun), message(whole)))
-
-
 FRESH = Reading(FreeTags(frozenset({"NOTE"})), LineTags(frozenset({"DONE"})))
 PART_TEXTS = st.lists(
     st.sampled_from(["<NOTE>", "</NOTE>", "<NOTE>n</NOTE>"]) | QUOTED_TEXTS, max_size=6
@@ -469,12 +411,12 @@ def test_a_part_in_pieces_is_the_whole_part(
 ) -> None:
     """A part has the same pieces whole, cut anywhere, or read again after something else."""
     whole = cut = single = FRESH
-    for part in parts:
+    for text in parts:
         whole.feed(other)  # a value: what is read from here changes nothing
-        expected, whole = whole.read_part(part, is_last=False)
-        seen, cut = read(cut, *split(part, places))
+        expected, whole = whole.read_part(text, is_last=False)
+        seen, cut = read(cut, *split(text, places))
         assert expected == seen
-        seen, single = read(single, *part)
+        seen, single = read(single, *text)
         assert expected == seen
     assert whole.end_message() == cut.end_message() == single.end_message()
 

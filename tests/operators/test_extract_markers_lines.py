@@ -10,19 +10,23 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from cuggino.events import Done, Event, SystemMessage, ToolCall
+from cuggino.events import Done, Event, ToolCall
 from cuggino.operators.markers import LineTags
 from cuggino.operators.markers.quoting import Quotes, Tag
 from tests.growth import is_linear
 from tests.operators.written import (
     LINES,
+    MANY,
     MARKDOWN_TEXTS,
     QUOTED_TEXTS,
+    RETRY,
     cut,
     delta,
     flat,
     message,
     messages_and_markers,
+    part,
+    parts,
     shown,
     split,
     steps,
@@ -30,8 +34,7 @@ from tests.operators.written import (
 from tests.vectors import each
 
 MARKDOWN: Any = importlib.import_module("markdown_it").MarkdownIt("commonmark")
-MANY = settings().max_examples
-"""As many examples as the profile asks for; quick ones can be had by the hundred."""
+DONE = "<DONE>x</DONE>"
 NAMES = frozenset({"DONE", "SPEC_ISSUE"})
 TAG = re.compile(r"<(/?)(?:DONE|SPEC_ISSUE)>")
 
@@ -199,24 +202,26 @@ def test_other_tags_are_text(name: str) -> None:
     assert "Done(x)" == shown(cut(message(text), at_line_start=LINES))[-1]
 
 
-def test_tags_that_may_be_anywhere() -> None:
-    """Other tags are found as before, in the midst of a line too."""
-    text = "a <NOTE>n</NOTE> b <DONE>d</DONE>\n> <NOTE>o</NOTE>\n\n<DONE>e</DONE> <NOTE>p</NOTE>"
-    assert [*("a", "Note(n)", "b <DONE>d</DONE>\n>", "Note(o)", "Done(e)", "Note(p)")] == shown(
-        cut(message(text), at_line_start=LINES)
-    )
-
-
-def test_a_tag_in_the_content_of_another() -> None:
-    """The outermost marker counts, whether its tag must open a line or not."""
-    text = "<NOTE>\n<DONE>x</DONE>\n</NOTE>\n<DONE>\n<NOTE>n</NOTE>\n</DONE>"
-    assert ["Note(<DONE>x</DONE>)", "Done(<NOTE>n</NOTE>)"] == shown(
-        cut(message(text), at_line_start=LINES)
-    )
+@each(
+    "text, expected",
+    [
+        (
+            "a <NOTE>n</NOTE> b <DONE>d</DONE>\n> <NOTE>o</NOTE>\n\n<DONE>e</DONE> <NOTE>p</NOTE>",
+            ["a", "Note(n)", "b <DONE>d</DONE>\n>", "Note(o)", "Done(e)", "Note(p)"],
+        ),
+        (
+            "<NOTE>\n<DONE>x</DONE>\n</NOTE>\n<DONE>\n<NOTE>n</NOTE>\n</DONE>",
+            ["Note(<DONE>x</DONE>)", "Done(<NOTE>n</NOTE>)"],
+        ),
+    ],
+)
+def test_tags_that_may_be_anywhere(text: str, expected: list[str]) -> None:
+    """Other tags are found in the midst of a line, too; the outermost marker counts."""
+    assert expected == shown(cut(message(text), at_line_start=LINES))
 
 
 @pytest.mark.parametrize(
-    ("parts", "expected"),
+    ("texts", "expected"),
     [
         (("```\na", "\n<DONE>x</DONE>"), []),
         (("I say ", "<DONE>x</DONE>"), []),
@@ -229,17 +234,21 @@ def test_a_tag_in_the_content_of_another() -> None:
         (("<DONE>x</DONE>\n", "\n<DONE>y</DONE>"), ["Done(x)", "Done(y)"]),
         (("<DONE>x</DONE>\n```", "\n<DONE>y</DONE>"), ["Done(x)"]),
         (("#\n<DONE>x</DONE>", "> more\n"), ["Done(x)"]),
+        # What is open at the end of a part quotes the next one.
+        (("<thinking>\na", f"\n{DONE}\n</thinking>"), []),
+        (("<thinking", f">\n{DONE}\n</thinking>"), []),
+        (("<thinking>\na\n", "b</thinking>\n", DONE), ["Done(x)"]),
+        (("x <y>\n<DONE>a</DONE>\n", f"{DONE}\n</y>"), ["Done(a)", "Done(x)"]),
+        (('x = """\n', f'{DONE}\n"""\n', "<DONE>y</DONE>"), ["Done(y)"]),
+        (("<thinking>\n<DONE>", "x</DONE>\n</thinking>\n", "<DONE>y</DONE>"), ["Done(y)"]),
     ],
 )
-@pytest.mark.parametrize("in_deltas", [False, True])
+@pytest.mark.parametrize("in_letters", [False, True])
 def test_parts_of_one_message(
-    parts: Sequence[str], expected: list[str], *, in_deltas: bool
+    texts: Sequence[str], expected: list[str], *, in_letters: bool
 ) -> None:
     """The text before a part in its message decides whether the part's tags count."""
-    events: list[Event] = []
-    for part in parts:
-        events += [*map(delta, part), message(part)] if in_deltas else [message(part)]
-    seen = shown(cut(*events, at_line_start=LINES))
+    seen = shown(cut(*parts(*texts, in_letters=in_letters), at_line_start=LINES))
     assert expected == [piece for piece in seen if piece.endswith(")")]
 
 
@@ -276,16 +285,8 @@ def test_a_marker_waits_for_the_end_of_its_paragraph(
         assert expected == [piece for piece in shown(last) if piece.endswith(")")]
 
 
-def test_text_is_shown_while_it_is_written() -> None:
-    """Only what may begin a tag at the start of a line is held back."""
-    seen = steps([delta("I say <DO"), delta("NE> \n <"), delta("DO not")], at_line_start=LINES)
-    assert [["+I say <DO"], ["+NE>"], ["+ \n <DO not"], []] == [shown(step) for step in seen]
-    seen = steps([delta("so\n <D"), delta("ONE"), delta(">x")], at_line_start=LINES)
-    assert [["+so"], [], [], []] == [shown(step) for step in seen]
-
-
 @pytest.mark.parametrize(
-    ("parts", "expected"),
+    ("texts", "expected"),
     [
         (("> ```\n<DONE>x</DONE>\n\nb",), ["> ```", "Done(x)", "b"]),
         (("> ```\n<DONE>x</DONE>\n\n", "<NOTE>n</NOTE>"), ["> ```", "Done(x)", "<NOTE>n</NOTE>"]),
@@ -296,31 +297,13 @@ def test_text_is_shown_while_it_is_written() -> None:
         (("<DONE>\n> ~~~\nx</DONE>\n\nb",), ["Done(> ~~~\nx)", "b"]),
     ],
 )
-@pytest.mark.parametrize("in_deltas", [False, True])
+@pytest.mark.parametrize("in_letters", [False, True])
 def test_a_marker_in_what_is_a_fence_to_other_tags(
-    parts: Sequence[str], expected: list[str], *, in_deltas: bool
+    texts: Sequence[str], expected: list[str], *, in_letters: bool
 ) -> None:
     """It comes once, and the fence goes on behind it, for the tags that count anywhere."""
-    events: list[Event] = []
-    for part in parts:
-        events += [*map(delta, part), message(part)] if in_deltas else [message(part)]
-    seen = messages_and_markers(cut(*events, at_line_start=LINES))
-    assert expected == shown(seen)
-
-
-def test_a_tag_of_an_earlier_part_counts_no_more() -> None:
-    """What the end of a part has decided is not taken up by the next one."""
-    seen = steps([message("a ```\n<DONE>```"), message("b")], at_line_start=LINES)
-    assert [["a ```\n<DONE>```"], ["b"], []] == [shown(step) for step in seen]
-
-
-def test_what_a_line_end_makes_text_is_shown() -> None:
-    """The beginning of a tag is no longer held back once its line has ended."""
-    seen = steps([delta("a\n<DO"), delta("\n")], at_line_start=LINES)
-    assert [["+a"], ["+\n<DO"], []] == [shown(step) for step in seen]
-
-
-DONE = "<DONE>x</DONE>"
+    seen = cut(*parts(*texts, in_letters=in_letters), at_line_start=LINES)
+    assert expected == shown(messages_and_markers(seen))
 
 
 def markers(text: str) -> list[str]:
@@ -414,23 +397,6 @@ def test_what_quotes_nothing(text: str) -> None:
     assert "Done(end)" == markers(f"{text}\n\n<DONE>end</DONE>")[-1]
 
 
-@pytest.mark.parametrize(
-    ("parts", "expected"),
-    [
-        (("<thinking>\na", f"\n{DONE}\n</thinking>"), []),
-        (("<thinking", f">\n{DONE}\n</thinking>"), []),
-        (("<thinking>\na\n", "b</thinking>\n", DONE), ["Done(x)"]),
-        (("x <y>\n<DONE>a</DONE>\n", f"{DONE}\n</y>"), ["Done(a)", "Done(x)"]),
-        (('x = """\n', f'{DONE}\n"""\n', "<DONE>y</DONE>"), ["Done(y)"]),
-        (("<thinking>\n<DONE>", "x</DONE>\n</thinking>\n", "<DONE>y</DONE>"), ["Done(y)"]),
-    ],
-)
-def test_quotes_in_parts_of_one_message(parts: tuple[str, ...], expected: list[str]) -> None:
-    """What is open at the end of a part quotes the next one."""
-    seen = shown(cut(*map(message, parts), at_line_start=LINES))
-    assert expected == [piece for piece in seen if piece.startswith("Done(")]
-
-
 @each(
     "quote",
     ["<a>\n", "x <a> ", '"', "'''", "x = '", "<<A\n", "f(\n", "{code}", "a: |\n", "\\begin{a}"],
@@ -442,9 +408,6 @@ def test_the_work_is_linear(quote: str) -> None:
         assert shown(cut(message(f"{quote * count}\n{DONE}"), at_line_start=LINES))
 
     assert is_linear(work, small=1000, large=8_000)
-
-
-RETRY = SystemMessage(text="Retrying")
 
 
 @pytest.mark.parametrize(
@@ -505,62 +468,76 @@ def test_all_of_a_delta_is_read_at_once(before: str) -> None:
     assert "Note(n)" == shown(messages_and_markers(first))[-1]
 
 
-@pytest.mark.parametrize(
-    ("parts", "expected"),
-    [
-        (
-            ("a\n```\nx", "y\n```\nz"),
-            [["+a\n```\nx"], ["a"], ["+y\n```\nz"], ["```\nxy\n```\nz"], []],
-        ),
-        (
-            ("```\nx  ", "  y\n```\n<NOTE>n</NOTE> z"),
-            [["+```\nx"], [], ["+    y\n```", "```\nx    y\n```", "Note(n)", "+z"], ["z"], []],
-        ),
-        (("a <NO", "b c"), [["+a"], ["a"], ["+<NOb c"], ["<NOb c"], []]),
-        (("a `", "b"), [["+a `"], ["a `"], ["+b"], ["b"], []]),
-    ],
-)
-def test_what_was_shown_of_a_part_is_not_shown_again(
-    parts: tuple[str, ...], expected: list[list[str]]
-) -> None:
-    """Deltas of the next part continue after the open text of the part before."""
-    events = [event for part in parts for event in (delta(part), message(part))]
-    assert expected == [shown(step) for step in steps(events)]
+WAITS = "a <DONE>d</DONE> <NOTE>n</NOTE> b"
+AT_END = {"at_end": lambda marker: isinstance(marker, Done)}
+LINE_START = {"at_line_start": LINES}
 
 
 @pytest.mark.parametrize(
-    ("events", "expected"),
+    ("events", "options", "expected"),
     [
+        # A possible marker is held back, each marker is emitted, and no text is late.
         (
             [delta("a ` b <NOTE>n</NOTE> c"), delta("\n\n")],
+            {},
             [["+a ` b"], ["a ` b", "Note(n)", "+c"], []],
         ),
         (
             [delta("a <NOTE>n</NOTE> b"), delta(" <NOTE>m</NOTE> c")],
+            {},
             [["+a", "a", "Note(n)", "+b"], ["b", "Note(m)", "+c"], []],
         ),
         (
-            [delta("<NOTE>n</NOTE> ` <NOTE>n</NOTE>"), message("<NOTE>n</NOTE> ` <NOTE>n</NOTE>")],
+            part("<NOTE>n</NOTE> ` <NOTE>n</NOTE>"),
+            {},
             [["Note(n)", "+`"], ["`", "Note(n)"], []],
         ),
-        ([delta("abc"), message("xyz defgh")], [["+abc"], ["xyz defgh"], []]),
-        ([delta("a <NO"), message("a <NO"), message("b")], [["+a"], ["a"], ["<NOb"], []]),
+        ([delta("abc"), message("xyz defgh")], {}, [["+abc"], ["xyz defgh"], []]),
+        ([*part("a <NO"), message("b")], {}, [["+a"], ["a"], ["<NOb"], []]),
         (
             [delta("a <NOTE>n</NOTE> x"), RETRY, message("a <NOTE>n</NOTE> b", "m2")],
+            {},
             [["+a", "a", "Note(n)", "+x"], ["SystemMessage"], ["a", "b"], []],
         ),
-        ([delta("a <NO"), message("b <NOTE>n</NOTE> c")], [["+a"], ["b", "Note(n)", "c"], []]),
+        ([delta("a <NO"), message("b <NOTE>n</NOTE> c")], {}, [["+a"], ["b", "Note(n)", "c"], []]),
+        # Deltas of the next part continue after the open text of the part before.
+        (
+            [*part("<NOTE>a"), *part("b</NOTE> c")],
+            {},
+            [[], [], ["Note(ab)", "+c"], ["c"], []],
+        ),
+        (
+            [*part("a\n```\nx"), *part("y\n```\nz")],
+            {},
+            [["+a\n```\nx"], ["a"], ["+y\n```\nz"], ["```\nxy\n```\nz"], []],
+        ),
+        (
+            [*part("```\nx  "), *part("  y\n```\n<NOTE>n</NOTE> z")],
+            {},
+            [["+```\nx"], [], ["+    y\n```", "```\nx    y\n```", "Note(n)", "+z"], ["z"], []],
+        ),
+        ([*part("a <NO"), *part("b c")], {}, [["+a"], ["a"], ["+<NOb c"], ["<NOb c"], []]),
+        ([*part("a `"), *part("b")], {}, [["+a `"], ["a `"], ["+b"], ["b"], []]),
+        # A marker of `at_end`, and all text after it in the same delta, waits for the part.
+        (part(WAITS), AT_END, [["+a"], ["a", "Done(d)", "Note(n)", "b"], []]),
+        # Only what may begin a tag at the start of a line is held back, up to the end of the line.
+        (
+            [delta("I say <DO"), delta("NE> \n <"), delta("DO not")],
+            LINE_START,
+            [["+I say <DO"], ["+NE>"], ["+ \n <DO not"], []],
+        ),
+        ([delta("so\n <D"), delta("ONE"), delta(">x")], LINE_START, [["+so"], [], [], []]),
+        ([delta("a\n<DO"), delta("\n")], LINE_START, [["+a"], ["+\n<DO"], []]),
+        # What the end of a part has decided is not taken up by the next one.
+        (
+            [message("a ```\n<DONE>```"), message("b")],
+            LINE_START,
+            [["a ```\n<DONE>```"], ["b"], []],
+        ),
     ],
 )
-def test_only_what_is_text_for_sure_is_shown(
-    events: list[Event], expected: list[list[str]]
+def test_when_text_and_markers_are_shown(
+    events: Sequence[Event], options: dict[str, Any], expected: list[list[str]]
 ) -> None:
-    """A possible marker is held back, each marker is emitted, and no text is late."""
-    assert expected == [shown(step) for step in steps(events)]
-
-
-def test_behind_a_marker_that_waits_nothing_is_told() -> None:
-    """A marker of `at_end`, and all text after it in the same delta, waits for the part."""
-    text = "a <DONE>d</DONE> <NOTE>n</NOTE> b"
-    seen = steps([delta(text), message(text)], at_end=lambda marker: isinstance(marker, Done))
-    assert [["+a"], ["a", "Done(d)", "Note(n)", "b"], []] == [shown(step) for step in seen]
+    """What is text or a marker for sure is emitted at once, everything else is held back."""
+    assert expected == [shown(step) for step in steps(events, **options)]

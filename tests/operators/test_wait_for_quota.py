@@ -14,14 +14,14 @@ from reactivex.scheduler.scheduler import Scheduler
 
 from cuggino.domain.quota import parse_reset
 from cuggino.errors import AgentFailed, LoopError, QuotaExceeded
-from cuggino.events import AgentMessage, QuotaLifted, QuotaWaiting, RateLimited, SessionEnded
+from cuggino.events import AgentMessage, QuotaLifted, RateLimited, SessionEnded
 from cuggino.operators.supervision import QuotaGate, QuotaWaits, wait_for_quota
 from cuggino.testing import Marbles, VirtualClock
+from tests.operators.idle import pending
 from tests.operators.quotas import (
     DONE,
     HI,
     HOUR,
-    armed,
     is_end,
     limit,
     marbles,
@@ -47,25 +47,6 @@ class TestAWait:
         t.check(source.pipe(wait_for_quota()), "ax 59s y 59s z 38s ld|")
         t.check_subscriptions(met, "^!")
         t.check_subscriptions(well, "160s ^-!")
-
-    @pytest.mark.parametrize("at_once", [False, True])
-    def test_the_agent_is_gone_before_the_wait(self, at_once: bool) -> None:
-        """The source is released before any event, also if it fails in its subscription."""
-        t = marbles(limit(100))
-        order: list[Any] = []
-
-        def subscribe(observer: Any, scheduler: Any = None) -> Disposable:
-            if at_once:
-                observer.on_error(t.error)
-            else:
-                scheduler.schedule_relative(1.0, lambda *_: observer.on_error(t.error))
-            return Disposable(lambda: order.append("gone"))
-
-        source = one_after_the_other(Observable(subscribe), t.cold("|"))
-        t.record(
-            source.pipe(wait_for_quota(), ops.do_action(lambda event: order.append(type(event))))
-        )
-        assert ["gone", QuotaWaiting] == order[:2]
 
     @pytest.mark.parametrize(
         ("error", "options", "diagram"),
@@ -364,7 +345,7 @@ class TestDisposal:
         seen = t.record(source.pipe(wait_for_quota()), dispose_at=when)
         assert {True} == {at <= when for at, *_ in seen}
         t.check_subscriptions(source, "(^!)")
-        assert [] == list(armed(t.scheduler))
+        assert 0 == pending(t)
 
     def test_with_the_last_word(self) -> None:
         """A subscriber that leaves at `QuotaLifted` gets no new session."""

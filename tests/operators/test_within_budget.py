@@ -21,6 +21,7 @@ from cuggino.operators.supervision import (
     within_budget as typed_within_budget,
 )
 from cuggino.testing import Marbles
+from tests.operators.idle import pending
 
 A = ev.AgentMessage(text="a")
 TOKENS = Budget(tokens=100, count_tokens="plain")
@@ -127,47 +128,6 @@ class TestCut:
         expected = "The budget of the run is used up: $11.00 of $10.00 spent"
         assert (1.0, "error", expected) == drawn(t, source.pipe(within_budget(MONEY)))[-1]
         t.check_subscriptions(source, "^!")
-
-    def test_the_source_is_released_before_the_error(self) -> None:
-        """The agent is gone when the error comes."""
-        t = Marbles(u=update(101))
-        order: list[str] = []
-        source: rx.Observable[Any] = t.cold("u--").pipe(
-            ops.finally_action(lambda: order.append("released"))
-        )
-        failing: Policy = ops.do_action(on_error=lambda _: order.append("failed"))
-        t.record(source.pipe(within_budget(TOKENS), failing))
-        assert ["released", "failed"] == order
-
-    def test_a_synchronous_source_is_released_before_the_error(self) -> None:
-        """So it is when the source overdraws the budget within its own `subscribe`."""
-        order: list[str] = []
-
-        def subscribe(observer: Any, scheduler: Any = None) -> Any:
-            for tokens in (50, 101, 102, 103):
-                observer.on_next(update(tokens))
-            return lambda: order.append("released")
-
-        t = Marbles()
-        seen: Policy = ops.do_action(
-            lambda event: order.append(event.tag), on_error=lambda _: order.append("failed")
-        )
-        t.record(rx.create(subscribe).pipe(within_budget(TOKENS), seen))
-        assert ["UsageUpdate", "BudgetWarning", "UsageUpdate", "released", "failed"] == order
-
-    @pytest.mark.parametrize("ending", ["on_completed", "on_error"])
-    def test_a_source_that_ends_in_its_subscription_is_released_first(self, ending: str) -> None:
-        """A source that ends within `subscribe` is released before its end is passed on."""
-        order: list[str] = []
-
-        def subscribe(observer: Any, scheduler: Any = None) -> Any:
-            getattr(observer, ending)(*[RuntimeError("x")] * (ending == "on_error"))
-            return lambda: order.append("released")
-
-        rx.create(subscribe).pipe(within_budget(TOKENS)).subscribe(
-            on_error=lambda _: order.append("ended"), on_completed=lambda: order.append("ended")
-        )
-        assert ["released", "ended"] == order
 
     def test_a_generator_is_closed_before_the_error(self) -> None:
         """A loop that is cut while its body runs has left its `finally` when the error comes."""
@@ -578,8 +538,3 @@ class TestRelease:
         )
         t.scheduler.advance_to(10.0)
         assert [failure] == errors
-
-
-def pending(t: Marbles) -> int:
-    """Timers that are still due."""
-    return sum(not item[0].is_cancelled() for item in t.scheduler._queue.items)
