@@ -118,25 +118,6 @@ def test_backoff_series() -> None:
     t.check_subscriptions(source, "^-!", "7s ^-!", "19s ^-!", "41s ^-!")
 
 
-def test_backoff_is_capped() -> None:
-    """No delay is longer than the cap of the schedule."""
-    t = Marbles(error=OVERLOADED)
-    schedule = Schedule.exponential(100, 3).capped(500).times(6)
-    seen = t.record(t.cold("#").pipe(retry_session(schedule)))
-    assert [100.0, 300.0, 500.0, 500.0, 500.0, 500.0] == pauses(seen)
-    assert 2400.0 == seen[-1][0]
-
-
-def test_jitter_spreads_the_pauses() -> None:
-    """The random number varies the delay by the jitter to both sides."""
-    t = Marbles(error=OVERLOADED)
-    numbers = iter([0.0, 0.25, 1.0])
-    stream = t.cold("#").pipe(retry_session(RETRIES.jittered(0.5), random=lambda: next(numbers)))
-    seen = t.record(stream)
-    assert [2.5, 7.5, 30.0] == pauses(seen)
-    assert [0.0, 2.5, 10.0, 40.0] == [when for when, _, _ in seen[:3]] + [seen[-1][0]]
-
-
 def test_the_default_jitter_is_random() -> None:
     """Without a source of chance the pauses are around the series, a fifth to both sides."""
     t = Marbles(error=OVERLOADED)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pytest
 import reactivex as rx
@@ -12,7 +11,6 @@ from reactivex import Observable, abc, operators as ops
 from reactivex.disposable import Disposable
 from reactivex.scheduler.scheduler import Scheduler
 
-from cuggino.domain.quota import parse_reset
 from cuggino.errors import AgentFailed, LoopError, QuotaExceeded
 from cuggino.events import AgentMessage, QuotaLifted, RateLimited, SessionEnded
 from cuggino.operators.supervision import QuotaGate, QuotaWaits, wait_for_quota
@@ -91,31 +89,6 @@ class TestAWait:
         assert "20 waits did not help, see maxQuotaWaits" in str(seen[-1][2].hint)
         assert QuotaWaits(count=20, seconds=200) == waits
         assert ["error"] == [kind for _, kind, _ in t.record(limited)]
-
-    def test_five_hours(self) -> None:
-        """A limit of five hours takes 300 ticks, and the last part of a minute no event."""
-        t = marbles(limit(5 * HOUR))
-        met, well = t.cold("#"), t.cold("(d|)")
-        seen = t.record(one_after_the_other(met, well).pipe(wait_for_quota(margin=90)))
-        ticks = [(when, event.remaining) for when, _, event in seen[:-3]]
-        assert [(60.0 * n, 5 * HOUR + 90 - 60 * n) for n in range(302)] == ticks
-        assert [
-            (5 * HOUR + 90, "next", QuotaLifted(waited=5 * HOUR + 90)),
-            (5 * HOUR + 90, "next", DONE),
-            (5 * HOUR + 90, "completed", None),
-        ] == seen[-3:]
-
-    def test_over_a_change_of_the_clocks(self) -> None:
-        """From midnight to 6 am in Rome it is five hours in March and seven in October."""
-        rome, waited = ZoneInfo("Europe/Rome"), []
-        for day in (datetime(2024, 3, 31, tzinfo=rome), datetime(2024, 10, 27, tzinfo=rome)):
-            lifted = parse_reset("resets 6am", now=day, zone=rome)
-            clock = VirtualClock(start=day.astimezone(UTC))
-            t = Marbles(error=QuotaExceeded("limit", resets_at=lifted), clock=clock)
-            source = one_after_the_other(t.cold("#"), t.cold("|"))
-            seen = t.record(source.pipe(wait_for_quota(margin=0)), until=1e5)
-            waited += [event.waited for _, _, event in seen if isinstance(event, QuotaLifted)]
-        assert [5 * HOUR, 7 * HOUR] == waited
 
     def test_goes_on_with_what_it_is_told(self) -> None:
         """With `again` that is subscribed, and is given the limit, also out of a `LoopError`."""
@@ -251,19 +224,6 @@ class TestAnUnknownEnd:
         t = marbles(limit(-5))
         seen = t.record(t.cold("#").pipe(wait_for_quota()), until=1)
         assert [(0.0, "next", waiting(900))] == seen
-
-    def test_the_same_words_again_do_not_mean_tomorrow(self) -> None:
-        """`resets 3pm`, repeated after a wait until 3 pm, leads to a delay, not to a day's wait."""
-        t, said = Marbles(), "You've hit your limit · resets 3pm (UTC)"
-
-        def met() -> Observable[Any]:
-            now = t.scheduler.now
-            return rx.throw(QuotaExceeded(said, resets_at=parse_reset(said, now=now, zone=UTC)))
-
-        source = rx.defer(lambda _: met())
-        seen = t.record(source.pipe(wait_for_quota()), until=24 * HOUR)
-        waited = [event.waited for _, _, event in seen if is_end(event)]
-        assert [15 * HOUR + 60, 900, 1800, 3600] == waited[:4]
 
     def test_two_streams_count_one_limit_once(self) -> None:
         """Streams that meet a limit at the same time share one pause."""

@@ -108,26 +108,26 @@ def test_what_passes(
 
 
 class TestCut:
-    def test_tokens_in_flight(self) -> None:
+    @pytest.mark.parametrize(
+        ("budget", "over", "message"),
+        [
+            (TOKENS, update(101), TOKENS_SPENT.format(101)),
+            (MONEY, update(0, 11.0), "The budget of the run is used up: $11.00 of $10.00 spent"),
+        ],
+        ids=["tokens", "money"],
+    )
+    def test_in_flight(self, budget: Budget, over: ev.UsageUpdate, message: str) -> None:
         """The update that overdraws the budget is passed on, then the session is ended."""
-        t = Marbles(a=A, u=update(60), v=update(101))
+        t = Marbles(a=A, u=update(0, 0.0), v=over)
         source = t.cold("a-u-v-a-a|")
         assert [
             (0.0, "next", "a"),
             (2.0, "next", "u"),
             (4.0, "next", "W"),
             (4.0, "next", "v"),
-            (4.0, "error", TOKENS_SPENT.format(101)),
-        ] == drawn(t, source.pipe(within_budget(TOKENS)))
+            (4.0, "error", message),
+        ] == drawn(t, source.pipe(within_budget(budget)))
         t.check_subscriptions(source, "^---!")
-
-    def test_money_in_flight(self) -> None:
-        """An agent that reports its cost while it works is cut in flight."""
-        t = Marbles(u=update(0, 11.0))
-        source = t.cold("-u----")
-        expected = "The budget of the run is used up: $11.00 of $10.00 spent"
-        assert (1.0, "error", expected) == drawn(t, source.pipe(within_budget(MONEY)))[-1]
-        t.check_subscriptions(source, "^!")
 
     def test_a_generator_is_closed_before_the_error(self) -> None:
         """A loop that is cut while its body runs has left its `finally` when the error comes."""
