@@ -74,11 +74,6 @@ def test_one_is_found_by_its_id() -> None:
     assert found.get("C") is None
 
 
-def test_the_limit() -> None:
-    """The limit is a hundred jobs, as in the original."""
-    assert 100 == MOST_JOBS
-
-
 def test_counts() -> None:
     """Every unfinished job counts as open, including blocked ones."""
     found = jobs(

@@ -195,13 +195,6 @@ class TestLedger:
         expected = [patience] if review.strip() else []
         assert expected == stalls([review] * patience, patience=patience)
 
-    @given(REVIEWS)
-    def test_a_replay_gives_the_same_ledger(self, reviews: list[str]) -> None:
-        """The same reviews lead to equal ledgers, and a review changes no earlier ledger."""
-        first, second = ledgers(reviews, patience=2), ledgers(reviews, patience=2)
-        assert first == second
-        assert [ledger.stalled for ledger in first] == [ledger.stalled for ledger in second]
-
     @pytest.mark.real_agent
     @each(
         "line",

@@ -201,11 +201,80 @@ def facts(
     return JobFacts(requirement=requirement, runs=runs, commits=commits)
 
 
-def test_agent_and_facts_agree() -> None:
-    """A job is done when the agent and all facts agree."""
-    assert PASSED == with_facts(PASSED, facts(BUILD, TESTS))
-    assert PASSED == with_facts(PASSED, facts())
-    assert facts(BUILD, TESTS).refutation is None
+BROKEN = CommandRun(check="tests", command="make test", exit_code=2, output="1 failed")
+AS_WORDS = parse_job_answer("complete: true")
+
+
+@each(
+    "judged, known, expected",
+    [
+        (PASSED, facts(BUILD, TESTS), PASSED),
+        (PASSED, facts(), PASSED),
+        # Passing tests do not prove that there are tests of this job.
+        (
+            replace(PASSED, tests_pass=False, issues=("No tests of the cart",)),
+            facts(TESTS),
+            replace(PASSED, complete=False, tests_pass=False, issues=("No tests of the cart",)),
+        ),
+        (
+            replace(PASSED, complete=False),
+            facts(),
+            replace(
+                PASSED,
+                complete=False,
+                issues=(
+                    "The verifying agent does not call the job complete, and does not say why",
+                ),
+            ),
+        ),
+        # A nonzero exit code and an unknown requirement refute the agent.
+        (
+            PASSED,
+            facts(BUILD, BROKEN),
+            replace(PASSED, complete=False, tests_pass=False, issues=(BROKEN.text,)),
+        ),
+        (
+            PASSED,
+            facts(replace(BUILD, exit_code=-9)),
+            replace(
+                PASSED,
+                complete=False,
+                build_succeeds=False,
+                issues=("`make` exited with -9",),
+            ),
+        ),
+        (
+            PASSED,
+            facts(requirement=UNKNOWN),
+            replace(PASSED, complete=False, requirement_valid=False, issues=UNKNOWN.issues),
+        ),
+        # An answer in words has no parts: it passes if the facts do, and is reported as such.
+        (AS_WORDS, facts(), replace(PASSED, by_words=True, issues=("complete: true",))),
+        # An unconventional message is reported, and does not fail the job.
+        (
+            PASSED,
+            facts(commits=("feat: a", "Add the cart\n\nfeat: no subject")),
+            replace(
+                PASSED,
+                issues=('Commit message is not conventional, "type(scope): text": "Add the cart"',),
+            ),
+        ),
+    ],
+)
+def test_the_agents_answer_and_the_facts(
+    judged: VerificationResult, known: JobFacts, expected: VerificationResult
+) -> None:
+    """A job is done when the agent and all facts agree; a failed one always has an issue."""
+    result = with_facts(judged, known)
+    assert expected == result
+    if known.refutation is not None:
+        assert known.refutation == result
+
+
+def test_words_do_not_help_against_facts() -> None:
+    """Neither words nor prose complete a job that the facts refute."""
+    assert not with_facts(AS_WORDS, facts(replace(BUILD, exit_code=1))).complete
+    assert not with_facts(parse_job_answer("Looks good"), facts()).complete
 
 
 @each("part", ALL_PARTS[1:])
@@ -218,17 +287,6 @@ def test_a_part_that_the_agent_denies_counts(part: str) -> None:
     assert result.issues[0].startswith("Not verified that ")
 
 
-def test_a_part_that_the_agent_denies_is_not_proven_by_an_exit_code() -> None:
-    """Passing tests do not prove that there are tests of this job."""
-    judged = replace(PASSED, tests_pass=False, issues=("No tests of the cart",))
-    result = with_facts(judged, facts(TESTS))
-    assert (False, False, ("No tests of the cart",)) == (
-        result.complete,
-        result.tests_pass,
-        result.issues,
-    )
-
-
 def test_command_results_are_reported() -> None:
     """The exit code is reported, after a failure with the end of the output."""
     assert "`make test` exited with 0" == TESTS.text
@@ -237,34 +295,13 @@ def test_command_results_are_reported() -> None:
     assert "`make` exited with 1" == replace(BUILD, exit_code=1, output=" \n").text
 
 
-def test_findings_are_a_list() -> None:
-    """Each finding is a trimmed item, with its further lines indented below it."""
-    prompt = with_findings("Build.", [" one\ntwo \n", "three"])
-    assert prompt.endswith("\n\n- one\n  two\n- three\n\nBuild.")
-
-
-def test_an_exit_code_refutes_the_agent() -> None:
-    """A nonzero exit code fails the job despite the agent's answer; the output is reported."""
-    failed = replace(TESTS, exit_code=2, output=f"{'x' * 2000}\n1 failed\n")
-    result = with_facts(PASSED, facts(BUILD, failed))
-    assert (False, False, True) == (result.complete, result.tests_pass, result.build_succeeds)
-    (issue,) = result.issues
+def test_a_long_output_is_cut() -> None:
+    """The issue of a failed command has the end of its output."""
+    failed = replace(BROKEN, output=f"{'x' * 2000}\n1 failed\n")
+    (issue,) = with_facts(PASSED, facts(BUILD, failed)).issues
     assert issue.startswith("`make test` exited with 2:\nx")
     assert issue.endswith("x\n1 failed")
     assert 1000 < len(issue) < 1100
-    assert result == facts(BUILD, failed).refutation
-    assert not with_facts(PASSED, facts(replace(BUILD, exit_code=-9))).build_succeeds
-
-
-def test_an_invented_code_refutes_the_agent() -> None:
-    """A job with an unknown requirement fails without asking the agent."""
-    result = with_facts(PASSED, facts(requirement=UNKNOWN))
-    assert (False, False, UNKNOWN.issues) == (
-        result.complete,
-        result.requirement_valid,
-        result.issues,
-    )
-    assert result == facts(requirement=UNKNOWN).refutation
 
 
 def test_a_command_alone_is_the_answer_to_its_check() -> None:
@@ -274,59 +311,31 @@ def test_a_command_alone_is_the_answer_to_its_check() -> None:
     assert VerificationResult.failed("`make` exited with 1") == replace(BUILD, exit_code=1).result
 
 
-def test_an_agent_without_a_reason() -> None:
-    """A failed job always has an issue."""
-    result = with_facts(replace(PASSED, complete=False), facts())
-    assert ("The verifying agent does not call the job complete, and does not say why",) == (
-        result.issues
-    )
-
-
-def test_words_count_as_a_whole() -> None:
-    """A plain-text answer has no parts: it passes if the facts do, and is reported as such."""
-    judged = parse_job_answer("complete: true")
-    assert replace(PASSED, by_words=True, issues=("complete: true",)) == with_facts(judged, facts())
-    assert not with_facts(judged, facts(replace(BUILD, exit_code=1))).complete
-    assert not with_facts(parse_job_answer("Looks good"), facts()).complete
-
-
-def test_a_commit_message_is_an_issue_and_no_failure() -> None:
-    """An unconventional message is reported and does not fail the job."""
-    result = with_facts(PASSED, facts(commits=("feat: a", "Add the cart\n\nfeat: no subject")))
-    assert result.complete
-    assert ('Commit message is not conventional, "type(scope): text": "Add the cart"',) == (
-        result.issues
-    )
-
-
 @each(
-    "message",
+    "expected, message",
     [
-        "feat: add",
-        "fix(cart): keep",
-        "refactor(cart)!: drop",
-        "chore!: drop Python 3.10\n\nBREAKING CHANGE: yes",
-        "Docs: say more",
-        "build-deps(a/b, c): x",
-        "\nfeat: after a blank line",
-        "Merge branch 'main' into feature/x",
-        'Revert "feat: add"',
+        *(
+            (True, message)
+            for message in (
+                "feat: add",
+                "fix(cart): keep",
+                "refactor(cart)!: drop",
+                "chore!: drop Python 3.10\n\nBREAKING CHANGE: yes",
+                "Docs: say more",
+                "build-deps(a/b, c): x",
+                "\nfeat: after a blank line",
+                "Merge branch 'main' into feature/x",
+                'Revert "feat: add"',
+            )
+        ),
+        *((False, message) for message in ("", "Add it", "feat add", "feat:add", "feat :x")),
+        *((False, message) for message in ("feat(): x", "feat: ", "feat(a: x", "!: x")),
     ],
 )
-def test_conventional(message: str) -> None:
-    """These are conventional or generated by git."""
-    assert is_conventional(message)
-    assert () == commit_issues([message])
-
-
-@each(
-    "message",
-    ["", "Add it", "feat add", "feat:add", "feat :x", "feat(): x", "feat: ", "feat(a: x", "!: x"],
-)
-def test_not_conventional(message: str) -> None:
-    """These are not conventional."""
-    assert not is_conventional(message)
-    assert 1 == len(commit_issues([message]))
+def test_conventional_messages(expected: bool, message: str) -> None:
+    """A message is conventional if it begins with a type, or is generated by git."""
+    assert expected == is_conventional(message)
+    assert (0 if expected else 1) == len(commit_issues([message]))
 
 
 def test_the_facts_reach_the_agent() -> None:
@@ -356,11 +365,11 @@ def test_counts_are_of_each_job_and_never_change_in_place() -> None:
 
 
 def test_findings_precede_the_prompt() -> None:
-    """Findings are a list under their heading, followed by the unchanged prompt."""
-    text = with_findings("Build it.\n", ["One:\nmore", "Two"])
+    """Findings are a list under their heading, trimmed, followed by the unchanged prompt."""
+    text = with_findings("Build it.\n", [" One:\nmore \n", "Two"])
     head, _, rest = text.partition("\n\n")
     assert f"# {FINDINGS_HEADING}" == head
-    assert rest.endswith("\n- One:\n  more\n- Two\n\nBuild it.\n")
+    assert rest.endswith("\n\n- One:\n  more\n- Two\n\nBuild it.\n")
     assert "Build it.\n" == with_findings("Build it.\n", [])
 
 
