@@ -59,16 +59,7 @@ def test_values_are_written_as_read(raw: dict[str, Any], tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("raw", "name", "expected"),
     [
-        ({}, "guard", "roles"),
-        ({}, "profile", None),
-        ({}, "allow_commands", []),
-        ({}, "allow_pkill_targets", []),
-        ({}, "allow_destructive", False),
-        ({}, "agents", {}),
-        ({}, "fallback", []),
-        ({}, "cluster", None),
         ({}, "cluster_settings", ClusterSettings(address=None, remote="origin", needs={})),
-        ({}, "pull_requests", PullRequestSettings()),
         (
             {"notify": {}},
             "notifications",
