@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,10 @@ import pytest
 
 from cuggino.agents.base import SpawnOptions
 from cuggino.chat import channels_of, secrets_of, withhold_secrets
-from cuggino.config import Config, load_config, parse_config
+from cuggino.config import Config, parse_config
 from cuggino.doctor.project import chats
 from cuggino.errors import ConfigError
 from cuggino.sandbox import login_files
-from cuggino.trust import project_commands
 from tests.chat.services import TOKEN
 from tests.cli.looking import look, place
 
@@ -116,18 +114,3 @@ def test_a_channel_of_ones_own(
     with pytest.raises(ConfigError, match=f"cannot be made: {problem}") as found:
         channels_of(settings.chat)
     assert TOKEN not in f"{found.value.message} {found.value.hint}"
-
-
-def test_trust_is_asked_for(tmp_path: Path) -> None:
-    """A project that brings a chat, or code of its own, has to be trusted first."""
-    raw = {"chat": {"telegram": TELEGRAM, "own": {"channel": "evil:Channel"}}}
-    (tmp_path / ".cuggino.json").write_text(json.dumps(raw))
-    assert load_config(tmp_path).chat.own is not None
-    found = {command.place: command.text for command in project_commands(tmp_path)}
-    assert "token: env:SHOP_BOT, chat: 42" == found[".cuggino.json: chat.telegram"]
-    assert "channel: evil:Channel" == found[".cuggino.json: chat.own"]
-    (tmp_path / ".cuggino.json").write_text(
-        json.dumps({"chat": {"telegram": {**TELEGRAM, "token": TOKEN}}})
-    )
-    (command,) = project_commands(tmp_path)
-    assert "token: …, chat: 42" == command.text

@@ -31,13 +31,6 @@ from tests.limits import LIMIT
 
 
 class TestMapcat:
-    def test_emits_every_item_at_once(self) -> None:
-        """Each value becomes the items of its list, in order, in the same instant."""
-        t = Marbles(a="xy", b="", c="z", x="x", y="y", z="z")
-        source = t.cold("-a-b-c|")
-        t.check(source.pipe(mapcat(list)), "-(xy) --- z|".replace(" ", ""))
-        t.check_subscriptions(source, "^-----!")
-
     def test_an_exception_of_the_function_is_the_streams_error(self) -> None:
         """The error comes at the value that caused it, and the source is released."""
         t = Marbles(a=1, b=0, error=ZeroDivisionError())
@@ -68,14 +61,6 @@ class TestMapcat:
 
 
 class TestMergeNow:
-    def test_merges_without_a_hop(self) -> None:
-        """Events of all sources come at their own instant; it completes with the last source."""
-        t = Marbles(a="a", b="b", c="c")
-        one, two = t.cold("a---b--|"), t.cold("(c|)")
-        t.check(merge_now(one, two), "(ac)---b--|")
-        t.check_subscriptions(one, "^------!")
-        t.check_subscriptions(two, "(^!)")
-
     def test_the_first_error_ends_all(self) -> None:
         """An error releases the other sources and is the stream's error."""
         t = Marbles(a="a")
@@ -107,15 +92,6 @@ class TestMergeAtMost:
         """Return the merge of streams that come at each letter of `when`."""
         upcoming = iter(streams)
         return t.cold(when).pipe(ops.map(lambda _: next(upcoming)), merge_at_most(n, **options))
-
-    def test_streams_wait_for_room(self) -> None:
-        """A stream starts as soon as another has completed, in the order of arrival."""
-        t = Marbles(a="a", b="b", c="c")
-        first, second, third = streams = self.streams(t, "a---|", "b-|", "c-|")
-        t.check(self.merged(t, "(aaa|)", streams, 2), "(ab)-c-|")
-        t.check_subscriptions(first, "^---!")
-        t.check_subscriptions(second, "^-!")
-        t.check_subscriptions(third, "--^-!")
 
     def test_one_at_a_time_is_concatenation(self) -> None:
         """With `n` of 1 each stream follows the one before it."""
@@ -244,15 +220,6 @@ class TestRaceUntil:
         """Return the race of the streams until one of them emits `W`."""
         return rx.from_iterable(streams).pipe(race_until(lambda event: event == "W", **options))
 
-    def test_the_first_that_wins_ends_the_others(self) -> None:
-        """The others are released with the winning event; the winner goes on to its end."""
-        t = Marbles(x="x", v="v", W="W", z="z")
-        loser, winner, late = t.cold("-x----x--"), t.cold("--v-W-z|"), t.cold("-----W|")
-        t.check(self.race(t, loser, winner, late), "-xv-W-z|")
-        t.check_subscriptions(loser, "^---!")
-        t.check_subscriptions(winner, "^------!")
-        t.check_subscriptions(late, "^---!")
-
     def test_all_fail(self) -> None:
         """Without a winner it completes with the last stream."""
         t = Marbles(x="x")
@@ -267,13 +234,6 @@ class TestRaceUntil:
         one, two = t.cold("-x------"), t.cold("---#")
         t.check(self.race(t, one, two), "-x-#")
         t.check_subscriptions(one, "^--!")
-
-    def test_a_fenced_error_ends_only_its_stream(self) -> None:
-        """A stream that handles its error is out of the race, and the others run on."""
-        t = Marbles(x="x", W="W", e="e")
-        fenced = t.cold("-x#").pipe(ops.catch(lambda _error, _: rx.just("e")))
-        winner = t.cold("----W|")
-        t.check(self.race(t, fenced, winner), "-xe-W|")
 
     def test_disposal_releases_all(self) -> None:
         """Who leaves the race ends every stream, after the announcement."""

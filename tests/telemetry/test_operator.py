@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reactivex import never
 
 from cuggino.errors import install_extra
 from cuggino.events import ImplementingStart, LoopApproved, RunResumed, RunStarted
@@ -18,7 +17,6 @@ from cuggino.telemetry.settings import TelemetrySettings
 from cuggino.testing import Marbles
 from tests.telemetry.exported import Exported, needs_otel
 
-ON = {"OTEL_TRACES_EXPORTER": "otlp"}
 RUN = "01a20631-c3d4-7a8a-b654-25445c1a1e30"
 
 
@@ -46,12 +44,14 @@ def test_everything_is_passed_on(diagram: str) -> None:
 
 @needs_otel
 def test_disposal() -> None:
-    """Disposal reaches the source, and is the end of the export."""
+    """Disposal reaches the source, and is the end of the export: the run was interrupted."""
     marbles, memory = drawn(), Exported()
     stream = marbles.cold("-I-----z|")
     marbles.record(stream.pipe(memory.operator()), dispose_at=3)
     marbles.check_subscriptions(stream, "^--!")
-    assert ["invoke_workflow cuggino", "implementing"] == [span.name for span in memory.spans]
+    root, stage = memory.spans
+    assert (3.0, "interrupted") == (root.end, root.attributes["cuggino.run.outcome"])
+    assert (3.0, "implementing") == (stage.end, stage.name)
 
 
 @needs_otel
@@ -63,53 +63,35 @@ def test_values_that_are_no_events() -> None:
 
 
 @needs_otel
-def test_the_run_of_the_journal(tmp_path: Path) -> None:
-    """The trace has the id of the run that has just begun its journal."""
+@pytest.mark.parametrize(
+    ("diagram", "journal", "name", "has_its_trace"),
+    [
+        # The trace has the id of the run that has just begun its journal.
+        ("-I-z|", "new", "cuggino deliver", True),
+        # A run without a journal does not take the id of the one before it.
+        ("-I-z|", "old", "cuggino", False),
+        ("-I-z|", "broken", "cuggino", False),
+        # A resumed run is in the trace of its earlier processes.
+        ("-r-I-z|", "old", "cuggino deliver", True),
+        ("-r-I-z|", "none", "cuggino", True),
+    ],
+)
+def test_the_run_of_the_journal(
+    tmp_path: Path, diagram: str, journal: str, name: str, has_its_trace: bool
+) -> None:
+    """The run of the events is that of the journal which it has begun, or resumes."""
     marbles, memory = drawn(), Exported()
-    journal_of(tmp_path, at=marbles.at(0))
-    marbles.record(marbles.cold("-I-z|").pipe(memory.operator(tmp_path)))
+    if journal == "broken":
+        (tmp_path / f"{RUN}.jsonl").write_text("no journal\n")
+    elif journal != "none":
+        at = marbles.at(0) if journal == "new" else datetime(1969, 12, 31, tzinfo=UTC)
+        journal_of(tmp_path, at=at)
+    marbles.check(marbles.cold(diagram).pipe(memory.operator(tmp_path)), diagram)
     root = memory.spans[0]
-    assert ("invoke_workflow cuggino deliver", RUN.replace("-", "")) == (root.name, root.trace)
-    assert (RUN, False) == (
-        root.attributes["cuggino.run.id"],
-        root.attributes["cuggino.run.resumed"],
-    )
-
-
-@needs_otel
-def test_an_older_journal_is_of_another_run(tmp_path: Path) -> None:
-    """A run without a journal does not take the id of the one before it."""
-    marbles, memory = drawn(), Exported()
-    journal_of(tmp_path, at=datetime(1969, 12, 31, tzinfo=UTC))
-    marbles.record(marbles.cold("-I-z|").pipe(memory.operator(tmp_path)))
-    root = memory.spans[0]
-    assert "cuggino.run.id" not in root.attributes
-    assert RUN.replace("-", "") != root.trace
-
-
-@needs_otel
-@pytest.mark.parametrize("has_journal", [True, False])
-def test_a_resumed_run(tmp_path: Path, *, has_journal: bool) -> None:
-    """A resumed run is in the trace of its earlier processes."""
-    marbles, memory = drawn(), Exported()
-    if has_journal:
-        journal_of(tmp_path, at=datetime(1969, 12, 31, tzinfo=UTC))
-    marbles.record(marbles.cold("-r-I-z|").pipe(memory.operator(tmp_path)))
-    root = memory.spans[0]
-    assert RUN.replace("-", "") == root.trace
-    assert root.attributes["cuggino.run.resumed"]
-    assert ("cuggino deliver" if has_journal else "cuggino") == root.attributes[
-        "gen_ai.workflow.name"
-    ]
-
-
-@needs_otel
-def test_a_journal_that_cannot_be_read(tmp_path: Path) -> None:
-    """Then the trace has its own id."""
-    (tmp_path / f"{RUN}.jsonl").write_text("no journal\n")
-    marbles, memory = drawn(), Exported()
-    marbles.check(marbles.cold("-I-z|").pipe(memory.operator(tmp_path)), "-I-z|")
-    assert "cuggino.run.id" not in memory.spans[0].attributes
+    assert f"invoke_workflow {name}" == root.name
+    assert has_its_trace == (RUN.replace("-", "") == root.trace)
+    assert (RUN if has_its_trace else None) == root.attributes.get("cuggino.run.id")
+    assert ("r" in diagram) == root.attributes["cuggino.run.resumed"]
 
 
 def test_the_trace_of_an_id_that_is_no_uuid() -> None:
@@ -118,33 +100,35 @@ def test_the_trace_of_an_id_that_is_no_uuid() -> None:
     assert 0 < trace_id_of("my run") < 2**128
 
 
-def test_nothing_without_being_asked() -> None:
-    """Without an exporter the stream is subscribed as it is."""
-    marbles, problems = drawn(), list[str]()
-    stream = marbles.cold("-I-z|")
-    operator = with_telemetry(env={"OTEL_SERVICE_NAME": "x"}, on_problem=problems.append)
-    marbles.check(stream.pipe(operator), "-I-z|")
-    assert [] == problems
-
-
-def test_the_extra_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The run goes on, and one sentence names the extra."""
-    monkeypatch.setattr("cuggino.telemetry.operator.is_installed", lambda: False)
-    marbles, problems = drawn(), list[str]()
-    operator = with_telemetry(env=ON, on_problem=problems.append)
+@pytest.mark.parametrize(
+    ("env", "is_installed", "problems"),
+    [
+        ({"OTEL_SERVICE_NAME": "x"}, True, []),
+        (
+            {"OTEL_TRACES_EXPORTER": "otlp"},
+            False,
+            [
+                "the environment asks for OpenTelemetry, which is not installed: nothing is "
+                f"exported ({install_extra('otel')})"
+            ],
+        ),
+        (
+            {"OTEL_TRACES_EXPORTER": "zipkin"},
+            True,
+            ["OTEL_TRACES_EXPORTER: use otlp or none, not zipkin"],
+        ),
+    ],
+    ids=["not asked for", "the extra is missing", "not supported"],
+)
+def test_nothing_is_exported(
+    env: dict[str, str], is_installed: bool, problems: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run goes on as it is, and one sentence names what is wrong."""
+    monkeypatch.setattr("cuggino.telemetry.operator.is_installed", lambda: is_installed)
+    marbles, found = drawn(), list[str]()
+    operator = with_telemetry(env=env, on_problem=found.append)
     marbles.check(marbles.cold("-I-z|").pipe(operator), "-I-z|")
-    assert [
-        "the environment asks for OpenTelemetry, which is not installed: nothing is exported "
-        f"({install_extra('otel')})"
-    ] == problems
-
-
-def test_an_exporter_that_is_not_supported() -> None:
-    """The run goes on, and one sentence names the variable."""
-    problems: list[str] = []
-    operator = with_telemetry(env={"OTEL_TRACES_EXPORTER": "zipkin"}, on_problem=problems.append)
-    never().pipe(operator).subscribe().dispose()
-    assert ["OTEL_TRACES_EXPORTER: use otlp or none, not zipkin"] == problems
+    assert problems == found
 
 
 def test_a_failure_of_the_export() -> None:

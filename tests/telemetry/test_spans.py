@@ -322,14 +322,6 @@ def test_a_run_that_fails(error: Exception, outcome: str, name: str | None) -> N
     assert "tuttifrutti" not in repr([span.attributes for span in memory.spans])
 
 
-def test_a_disposed_run() -> None:
-    """A run whose subscriber leaves has been interrupted."""
-    memory, marbles = Exported(), Marbles(**drawn())
-    marbles.record(marbles.cold("-Im----").pipe(memory.operator()), dispose_at=5)
-    root = memory.span("invoke_workflow cuggino")
-    assert (5.0, "interrupted") == (root.end, root.attributes["cuggino.run.outcome"])
-
-
 def test_odd_texts() -> None:
     """Names that UTF-8 cannot encode, or that are very long, can be exported."""
     tools = drawn(o=ev.ToolCall(name="\ud800" + "n" * 1000, id="\udfff"))
