@@ -247,17 +247,6 @@ def test_other_events_return_the_same_value() -> None:
     assert Spending().settle() == Spending().add(ev.PlanningStart(iteration=1))
 
 
-def test_tokens() -> None:
-    """A limit counts tokens by their price, or input, output and cache writes once each."""
-    used = ev.Usage(
-        input_tokens=1, output_tokens=20, cache_creation_tokens=300, cache_read_tokens=4000
-    )
-    spent = Spending.of([ev.SessionEnded(outcome="completed", usage=used)])
-    assert (321, 321) == (spent.total_tokens, spent.tokens("plain"))
-    assert 1 + 5 * 20 + 1.25 * 300 + 0.1 * 4000 == spent.tokens("weighted")
-    assert (0, 0) == (Spending().tokens("plain"), Spending().tokens("weighted"))
-
-
 @given(st.lists(st.lists(st.integers(0, 10_000), max_size=5), max_size=6))
 def test_sessions_in_any_number_of_updates(sessions: list[list[int]]) -> None:
     """For any number of updates, the last total of a session counts once."""

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import reactivex as rx
 from hypothesis import example, given, settings, strategies as st
-from reactivex import Subject
 
 from cuggino import events as ev
 from cuggino.operators import extract_markers
@@ -240,15 +239,6 @@ def test_no_text_is_lost_or_invented(text: str) -> None:
         )
 
 
-def test_ten_mebibytes_in_one_message() -> None:
-    """The marker at the end of a 10 MiB message is found, and the text before it is whole."""
-    text = "x" * (10 * 1024 * 1024)
-    first, second = cut(message(text + "<DONE>end</DONE>", None))
-    assert isinstance(first, ev.AgentMessage)
-    assert len(text) == len(first.text)
-    assert ev.Done(content="end") == second
-
-
 WORDS = st.sampled_from(
     ["<NOTE>", "</NOTE>", "<NOTE>n</NOTE>", "<DO", "NE>", "<", "</", "<X>", "````", "\n<"]
 )
@@ -321,19 +311,6 @@ def test_the_deltas_that_come_out_are_the_pieces(
     assert open_text == ""
 
 
-def test_a_marker_comes_with_its_closing_tag() -> None:
-    """The marker and the text before it come with the delta that closes it, and only then."""
-    text = "Look. <NOTE>n</NOTE> On."
-    seen = steps([*map(delta, text), message(text)])
-    closing = text.index("</NOTE>") + len("</NOTE>") - 1
-    assert ["Look.", "Note(n)"] == shown(seen[closing])
-    assert ["On."] == shown(seen[-2])
-    assert ["Look.", "Note(n)", "On."] == shown(messages_and_markers(flat(seen)))
-    assert "Look." == "".join(
-        e.text for e in flat(seen[:closing]) if isinstance(e, ev.MessageDelta)
-    )
-
-
 def test_markers_that_wait_for_the_end() -> None:
     """Markers of `at_end` and everything after them come with the complete part, or never."""
     text = "a <NOTE>1</NOTE> b <DONE>d</DONE> c <NOTE>2</NOTE>"
@@ -369,16 +346,6 @@ def test_a_sub_agent_at_the_same_time() -> None:
     call = ev.ToolCall(name="Bash")
     seen = cut(delta("<NOTE>a"), inner, call, whole, delta("b</NOTE>"), message("<NOTE>ab</NOTE>"))
     assert [inner, call, whole, ev.Note(content="ab")] == seen
-
-
-def test_nothing_is_held_after_disposal() -> None:
-    """Disposal in the midst of a message lets go of the source, and nothing more is emitted."""
-    source: Subject[ev.Event] = Subject()
-    seen: list[ev.Event] = []
-    subscription = source.pipe(extract_markers(TAGS)).subscribe(seen.append)
-    source.on_next(delta("<NOTE>a"))
-    subscription.dispose()
-    assert ([], []) == (source.observers, seen)
 
 
 FRESH = Reading(FreeTags(frozenset({"NOTE"})), LineTags(frozenset({"DONE"})))

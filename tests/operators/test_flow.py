@@ -26,33 +26,6 @@ from tests.operators.durable import (
 )
 
 
-def test_events_are_forwarded_in_order_and_stages_follow_each_other() -> None:
-    """A generator's stages run one after the other, each subscribed when the one before ended."""
-    t = Marbles(a="a", b="b", x="x", y="y")
-    first, second = t.cold("-a-b|"), t.cold("x--y-|")
-
-    def story() -> Flow[None]:
-        yield from forward(first)
-        yield from forward(second)
-
-    t.check(flow(story), "-a-bx--y-|")
-    t.check_subscriptions(first, "^---!")
-    t.check_subscriptions(second, "----^----!")
-
-
-def test_forward_gives_the_last_event_back() -> None:
-    """`forward` and `ask` return the last event of their stage; only `forward` sends events on."""
-    t = Marbles(a="a", b="b", x="x", y="y", A="outcome b", Y="outcome y")
-
-    def story() -> Flow[None]:
-        last = yield from forward(t.cold("ab|"))
-        yield from emit(f"outcome {last}")
-        last = yield from ask(t.cold("xy|"))
-        yield from emit(f"outcome {last}")
-
-    t.check(flow(story), "ab(A) -(Y|)")
-
-
 def test_a_finished_stage_is_released_before_the_generator_goes_on() -> None:
     """The `finally_action` of a stage, synchronous or not, runs before the next line."""
     t = Marbles(a="a")

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cuggino import Config
-from cuggino.errors import AgentFailed, QuotaExceeded
+from cuggino.errors import AgentFailed
 from cuggino.storage import list_journals
-from cuggino.testing import Say, VirtualClock, VirtualRuntime, Wait
+from cuggino.testing import VirtualRuntime, Wait
 from tests.telemetry.exported import Exported, needs_otel
 from tests.testing.one_task import DONE, HOUR, runs
 
@@ -59,21 +58,3 @@ def test_a_run_that_is_resumed(tmp_path: Path) -> None:
     )
     (journal,) = list_journals(journals)
     assert journal.stem.replace("-", "") == before.trace == after.trace
-
-
-def test_a_usage_limit_is_no_session(tmp_path: Path) -> None:
-    """The hours of a wait are in the stage, but in no session of an agent."""
-    clock, memory = VirtualClock(), Exported()
-    limited = [Say("I begin."), QuotaExceeded("limit", resets_at=clock.at("5h"))]
-    cousin = VirtualRuntime(
-        tmp_path,
-        runs(limited, [Say("Again."), *DONE]),
-        config=Config(wait_for_quota=True),
-        clock=clock,
-    )
-    cousin.play(cousin.runtime.run(focus="the page").pipe(memory.operator()))
-    stage = memory.span("implementing")
-    sessions = [span for span in memory.spans if span.parent == "implementing"]
-    assert stage.end - stage.begin >= 5 * HOUR
-    assert [0, 0] == [span.end - span.begin for span in sessions]
-    assert ("QuotaWaiting", "QuotaLifted") == stage.events

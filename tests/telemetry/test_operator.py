@@ -1,4 +1,4 @@
-"""The operator: events it passes on, the run that it exports, and a missing extra."""
+"""The operator: events it passes on, the run that it exports, and its settings."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import pytest
 from cuggino.errors import install_extra
 from cuggino.events import ImplementingStart, LoopApproved, RunResumed, RunStarted
 from cuggino.storage import Journal
-from cuggino.telemetry import with_telemetry
+from cuggino.telemetry import TelemetrySettings, telemetry_settings, with_telemetry
 from cuggino.telemetry.exporting import Exporters, trace_id_of
-from cuggino.telemetry.settings import TelemetrySettings
 from cuggino.testing import Marbles
 from tests.telemetry.exported import Exported, needs_otel
 
@@ -147,3 +146,56 @@ def test_a_failure_of_the_export() -> None:
         "the export of telemetry has ended: ValueError: OTEL_BSP_MAX_QUEUE_SIZE must be a "
         "positive integer"
     ] == problems
+
+
+ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
+BOTH = TelemetrySettings(traces=True, metrics=True)
+
+
+@pytest.mark.parametrize(
+    ("env", "expected"),
+    [
+        ({}, TelemetrySettings()),
+        ({"OTEL_SERVICE_NAME": "night"}, TelemetrySettings()),
+        ({ENDPOINT: " "}, TelemetrySettings()),
+        ({ENDPOINT: "http://localhost:4318"}, BOTH),
+        ({ENDPOINT: "http://localhost:4318", "OTEL_SDK_DISABLED": "TRUE"}, TelemetrySettings()),
+        (
+            {ENDPOINT: "http://localhost:4318", "OTEL_TRACES_EXPORTER": "none"},
+            TelemetrySettings(metrics=True),
+        ),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://a/b"}, TelemetrySettings(traces=True)),
+        ({"OTEL_METRICS_EXPORTER": "otlp"}, TelemetrySettings(metrics=True)),
+        (
+            {"OTEL_TRACES_EXPORTER": "otlp, console"},
+            TelemetrySettings(
+                traces=True, problem="OTEL_TRACES_EXPORTER: use otlp or none, not console"
+            ),
+        ),
+        (
+            {"OTEL_METRICS_EXPORTER": "prometheus"},
+            TelemetrySettings(problem="OTEL_METRICS_EXPORTER: use otlp or none, not prometheus"),
+        ),
+        (
+            {
+                ENDPOINT: "http://localhost:4317",
+                "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",
+                "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL": "http/protobuf",
+            },
+            TelemetrySettings(
+                metrics=True,
+                problem="OTEL_EXPORTER_OTLP_PROTOCOL: use http/protobuf, not grpc",
+            ),
+        ),
+        (
+            {
+                ENDPOINT: "http://localhost:4318",
+                "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "SPAN_ONLY",
+            },
+            TelemetrySettings(traces=True, metrics=True, content=True),
+        ),
+    ],
+)
+def test_settings(env: dict[str, str], expected: TelemetrySettings) -> None:
+    """An endpoint or exporter switches a signal on; unsupported settings are named."""
+    assert expected == telemetry_settings(env)
