@@ -307,7 +307,8 @@ def test_notifications() -> None:
 
 def test_what_is_listed() -> None:
     """Deprecated deliverables are not listed; at most five are, or as many as the limit says."""
-    known = some(**dict.fromkeys("abcdefg", "passed")).deprecated("b", TODAY)
+    statuses: dict[str, DeliverableStatus] = dict.fromkeys("abcdefg", "passed")
+    known = some(**statuses).deprecated("b", TODAY)
     for limit, expected in ((None, "acdef"), ({"limit": 1}, "a")):
         listed = call("list", limit, known).result.listed
         assert listed is not None
