@@ -65,7 +65,7 @@ from cuggino.operators.merge_now import merge_now
 from cuggino.operators.supervision import RETRIES, liveness
 from cuggino.testing import Marbles, VirtualClock
 from tests.limits import LIMIT
-from tests.operators.idle import pending
+from tests.operators.policies import pending
 
 Operator = Callable[[Observable[Any]], Observable[Any]]
 

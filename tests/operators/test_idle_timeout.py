@@ -20,8 +20,7 @@ from cuggino.operators import LoopScheduler, on_loop
 from cuggino.operators.supervision import Remedies, stage_timeout
 from cuggino.testing import Marbles
 from tests.limits import LIMIT
-from tests.operators.idle import check_stalled, marbles, pending, watched
-from tests.operators.quotas import one_after_the_other
+from tests.operators.policies import check_stalled, marbles, one_after_the_other, pending, watched
 
 
 def timed(seconds: float | None, **options: Any) -> Any:

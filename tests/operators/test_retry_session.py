@@ -24,7 +24,7 @@ from cuggino.events import AgentMessage, AgentRetry
 from cuggino.operators import Schedule
 from cuggino.operators.supervision import RETRIES, is_outage, is_transient, retry_session
 from cuggino.testing import Marbles
-from tests.operators.idle import pending
+from tests.operators.policies import pending
 
 OVERLOADED = AgentFailed("Overloaded", reason="overloaded")
 WRONG_KEY = AgentFailed("Not logged in", reason="auth")

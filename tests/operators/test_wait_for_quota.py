@@ -35,15 +35,16 @@ from cuggino.operators.supervision import (
     within_quota,
 )
 from cuggino.testing import Marbles, VirtualClock
-from tests.operators.idle import check_stalled, pending
-from tests.operators.quotas import (
+from tests.operators.policies import (
     DONE,
     HI,
     HOUR,
+    check_stalled,
     is_end,
     limit,
-    marbles,
+    limited_marbles,
     one_after_the_other,
+    pending,
     second,
     waiting,
 )
@@ -53,7 +54,7 @@ from tests.vectors import rows
 class TestAWait:
     def test_counts_down_and_goes_on(self) -> None:
         """It waits until the reset and the margin, ticks each minute, then subscribes again."""
-        t = marbles(
+        t = limited_marbles(
             limit(100),
             x=waiting(159, 100),
             y=waiting(99, 100),
@@ -78,7 +79,7 @@ class TestAWait:
     )
     def test_what_passes(self, error: Any, options: Any, diagram: str) -> None:
         """Events, the end, and what is no limit or one too long to wait for, without a word."""
-        t = marbles(error)
+        t = limited_marbles(error)
         source = t.cold(diagram)
         t.check(source.pipe(wait_for_quota(**options)), diagram)
         assert 1 == len(source.subscriptions)
@@ -139,7 +140,7 @@ class TestAWait:
         def again(_: QuotaExceeded) -> Observable[Any]:
             raise broken
 
-        t = marbles(limit(1))
+        t = limited_marbles(limit(1))
         seen = t.record(t.cold("#").pipe(wait_for_quota(margin=0, again=again)))
         assert (1.0, "error", broken) == seen[-1]
 
@@ -159,7 +160,7 @@ class TestAWait:
 
     def test_the_clock_is_looked_at_at_every_tick(self) -> None:
         """After a suspension the wait ends at the next tick that is past the reset."""
-        t = marbles(limit(HOUR))
+        t = limited_marbles(limit(HOUR))
         met, well = t.cold("#"), t.cold("(d|)")
         seen: list[Any] = []
         one_after_the_other(met, well).pipe(wait_for_quota()).subscribe(
@@ -178,7 +179,7 @@ class TestAWait:
     @pytest.mark.parametrize(("moved", "ends_at"), [(600.0, 120.0), (-600.0, 900.0)])
     def test_the_clock_is_moved(self, moved: float, ends_at: float) -> None:
         """The wait is until the reset by the clock of the moment, in steps of a minute."""
-        t = marbles(limit(300))
+        t = limited_marbles(limit(300))
         clock = MovedClock(t.scheduler)
         seen: list[tuple[float, Any]] = []
         source = one_after_the_other(t.cold("#"), t.cold("(d|)"))
@@ -219,7 +220,7 @@ class MovedClock(Scheduler):
 class TestAnUnknownEnd:
     def test_backs_off_for_a_day(self) -> None:
         """The pauses double from 15 minutes to 5 hours, 24 hours in all, then the error passes."""
-        t = marbles(limit())
+        t = limited_marbles(limit())
         begun: list[float] = []
 
         def source(_: Any) -> Observable[Any]:
@@ -234,20 +235,20 @@ class TestAnUnknownEnd:
 
     def test_a_success_begins_the_series_anew(self) -> None:
         """After a session that ended well the first pause is 15 minutes again."""
-        t, gate = marbles(limit()), QuotaGate()
+        t, gate = limited_marbles(limit()), QuotaGate()
         source = one_after_the_other(t.cold("#"), t.cold("#"), t.cold("(d#)"), t.cold("|"))
         seen = t.record(source.pipe(wait_for_quota(gate=gate)))
         assert [900, 1800, 900] == [event.waited for _, _, event in seen if is_end(event)]
 
     def test_a_past_reset_is_unknown(self) -> None:
         """A reset in the past is not a reason to retry at once."""
-        t = marbles(limit(-5))
+        t = limited_marbles(limit(-5))
         seen = t.record(t.cold("#").pipe(wait_for_quota()), until=1)
         assert [(0.0, "next", waiting(900))] == seen
 
     def test_two_streams_count_one_limit_once(self) -> None:
         """Streams that meet a limit at the same time share one pause."""
-        t, gate = marbles(limit()), QuotaGate()
+        t, gate = limited_marbles(limit()), QuotaGate()
         one, two = t.cold("#"), t.cold("-#")
         both = rx.merge(one.pipe(wait_for_quota(gate=gate)), two.pipe(wait_for_quota(gate=gate)))
         t.record(both, until=2690)
@@ -258,7 +259,7 @@ class TestAnUnknownEnd:
 class TestWhatPasses:
     def test_a_limit_without_waiting(self) -> None:
         """Without `wait` the error passes on at once, and the next stream fails unsubscribed."""
-        t, gate = marbles(limit(HOUR)), QuotaGate()
+        t, gate = limited_marbles(limit(HOUR)), QuotaGate()
         first, second_one = t.cold("a#"), t.cold("a|")
         t.check(first.pipe(wait_for_quota(gate=gate, wait=False)), "a#", until=5)
         t.check_subscriptions(first, "^!")
@@ -272,7 +273,7 @@ class TestWhatPasses:
 
     def test_a_limit_that_is_lifted_does_not_hold_back(self) -> None:
         """Without `wait` a stream may begin at the reset itself: the margin is for waits."""
-        t, gate = marbles(limit(10)), QuotaGate()
+        t, gate = limited_marbles(limit(10)), QuotaGate()
         t.record(t.cold("#").pipe(wait_for_quota(gate=gate, wait=False)), until=10)
         t.check(
             rx.defer(lambda _: rx.just(HI)).pipe(
@@ -283,7 +284,7 @@ class TestWhatPasses:
 
     def test_a_closed_gate_too_far_away(self) -> None:
         """A stream that begins at such a limit fails without being subscribed."""
-        t, gate = marbles(limit()), QuotaGate()
+        t, gate = limited_marbles(limit()), QuotaGate()
         gate.met(now=second(0), resets_at=second(2 * HOUR))
         source = t.cold("a|")
         ((_, kind, error),) = t.record(source.pipe(wait_for_quota(gate=gate, longest=HOUR)))
@@ -292,7 +293,7 @@ class TestWhatPasses:
 
     def test_what_the_subscriber_raises_is_not_a_limit(self) -> None:
         """Its exception closes no gate, even if it looks like a limit of the source."""
-        t, gate = marbles(limit()), QuotaGate()
+        t, gate = limited_marbles(limit()), QuotaGate()
         errors: list[Exception] = []
 
         def refuse(_: Any) -> None:
@@ -320,7 +321,7 @@ class TestDisposal:
     @pytest.mark.parametrize("when", [1.0, 60.0, 90.0])
     def test_during_a_wait(self, when: float) -> None:
         """Nothing is emitted or subscribed after disposal, and no timer stays armed."""
-        t = marbles(limit(300))
+        t = limited_marbles(limit(300))
         source = t.cold("#")
         seen = t.record(source.pipe(wait_for_quota()), dispose_at=when)
         assert {True} == {at <= when for at, *_ in seen}
@@ -329,7 +330,7 @@ class TestDisposal:
 
     def test_with_the_last_word(self) -> None:
         """A subscriber that leaves at `QuotaLifted` gets no new session."""
-        t = marbles(limit(30))
+        t = limited_marbles(limit(30))
         source = t.cold("#")
         last = ops.take_while(lambda event: not is_end(event), inclusive=True)
         seen = t.record(source.pipe(wait_for_quota(), last))
@@ -338,7 +339,7 @@ class TestDisposal:
 
     def test_of_the_running_source(self) -> None:
         """Disposal ends the source, before and after a wait."""
-        t = marbles(limit(10))
+        t = limited_marbles(limit(10))
         before, after = t.cold("-a-#"), t.cold("----a")
         source = one_after_the_other(before, after)
         t.record(source.pipe(wait_for_quota(margin=0)), dispose_at=12)
@@ -349,7 +350,7 @@ class TestDisposal:
 class TestASharedGate:
     def test_a_stream_waits_for_what_another_met(self) -> None:
         """An agent that is to begin during the wait of another waits with it."""
-        t, gate = marbles(limit(100)), QuotaGate()
+        t, gate = limited_marbles(limit(100)), QuotaGate()
         loop, audit = one_after_the_other(t.cold("#"), t.cold("-d|")), t.cold("a|")
         seen: list[Any] = []
         t.scheduler.schedule_absolute(
@@ -366,7 +367,7 @@ class TestASharedGate:
         """Whoever comes when the limit is lifted, but within the margin, waits for the rest."""
         gate = QuotaGate()
         gate.met(now=second(0), resets_at=second(100), message="limit")
-        t = marbles(limit(), x=waiting(30, 100), l=QuotaLifted(waited=30))
+        t = limited_marbles(limit(), x=waiting(30, 100), l=QuotaLifted(waited=30))
         t.record(rx.empty(), until=130)
         t.check(t.cold("d|").pipe(wait_for_quota(gate=gate)), "x 29s (ld)|", until=100)
 
@@ -380,7 +381,7 @@ class TestASharedGate:
         """It does although the session continues; a warning does not, nor does paid overage."""
         gate = QuotaGate()
         told = RateLimited(status=status, resets_at=second(100), limit="five_hour", overage=overage)
-        t = marbles(limit(), r=told)
+        t = limited_marbles(limit(), r=told)
         t.check(t.cold("-r-a").pipe(wait_for_quota(gate=gate)), "-r-a", until=10)
         assert left == gate.remaining(second(10))
         if left:
@@ -399,7 +400,7 @@ class TestASharedGate:
     def test_an_error_without_a_time_waits_for_the_rejected_requests(self) -> None:
         """The time of the structured signal serves an error that names none."""
         rejected = RateLimited(status="rejected", resets_at=second(60))
-        t = marbles(limit(), r=rejected, x=waiting(59, 60, ""), l=QuotaLifted(waited=59))
+        t = limited_marbles(limit(), r=rejected, x=waiting(59, 60, ""), l=QuotaLifted(waited=59))
         source = one_after_the_other(t.cold("r#"), t.cold("|"))
         t.check(source.pipe(wait_for_quota(margin=0)), "rx 58s (l|)")
 
@@ -410,7 +411,7 @@ class TestASharedGate:
     def test_a_session_that_ends_well_opens_it(self, diagram: str, opened: bool) -> None:
         """A completed session opens the gate, one that failed or was interrupted does not."""
         gate = QuotaGate()
-        t = marbles(
+        t = limited_marbles(
             limit(),
             r=RateLimited(status="rejected", resets_at=second(100)),
             f=SessionEnded(outcome="failed"),
@@ -425,7 +426,7 @@ class TestASharedGate:
             (lambda gate: gate.open(), [0, 60, 120]),
             (lambda gate: gate.met(now=second(70), resets_at=second(190)), [0, 60, 120, 180, 190]),
         ):
-            t, gate = marbles(limit(150)), QuotaGate()
+            t, gate = limited_marbles(limit(150)), QuotaGate()
             source = one_after_the_other(t.cold("#"), t.cold("|"))
             t.scheduler.schedule_absolute(70.0, lambda *_, do=change, on=gate: do(on))
             seen = t.record(source.pipe(wait_for_quota(gate=gate, margin=0)))
@@ -433,7 +434,7 @@ class TestASharedGate:
 
     def test_it_may_be_extended_too_far(self) -> None:
         """When another stream meets a limit beyond `longest`, the wait ends with the error."""
-        t, gate = marbles(limit(150)), QuotaGate()
+        t, gate = limited_marbles(limit(150)), QuotaGate()
 
         def extend(*_: Any) -> None:
             gate.met(now=second(70), resets_at=second(2 * HOUR))

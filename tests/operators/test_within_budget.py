@@ -21,7 +21,7 @@ from cuggino.operators.supervision import (
     within_budget as typed_within_budget,
 )
 from cuggino.testing import Marbles
-from tests.operators.idle import pending
+from tests.operators.policies import pending
 
 A = ev.AgentMessage(text="a")
 TOKENS = Budget(tokens=100, count_tokens="plain")
