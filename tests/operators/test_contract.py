@@ -329,7 +329,7 @@ def test_the_source_is_released_before_what_follows(name: str, at_once: bool) ->
         scheduler=clock,
     )
     clock.advance_to(10.0)
-    assert "released" == order[order.index(follows) - 1]
+    assert order.index("released") == order.index(follows) - 1
 
 
 @pytest.mark.parametrize("name", EVERY)
