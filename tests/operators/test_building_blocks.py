@@ -630,21 +630,9 @@ def test_a_retry_at_night() -> None:
     assert (1801, "completed", None) == seen[-1]
 
 
-def test_the_value_and_then_each_change() -> None:
-    """A subscriber sees the current value at once, then all that are set, equal ones too."""
-    ref, early, late = StateRef("a"), list[str](), list[str]()
-    ref.changes.subscribe(early.append)
-    ref.set("b")
-    ref.changes.subscribe(late.append)
-    ref.set("b")
-    assert "bc" == ref.update(lambda value: value + "c") == ref.value
-    assert ["a", "b", "b", "bc"] == early
-    assert ["b", "b", "bc"] == late
-
-
 @given(st.lists(st.integers()), st.integers(0, 9))
 def test_a_subscriber_sees_the_rest_of_all_values(values: list[int], when: int) -> None:
-    """Whenever it subscribes: the value of that moment, and all that follow."""
+    """Whenever it subscribes: the value of that moment, and all that follow, equal ones too."""
     ref, seen = StateRef(-1), list[int]()
     for index, value in enumerate(values):
         if index == when:
@@ -652,6 +640,7 @@ def test_a_subscriber_sees_the_rest_of_all_values(values: list[int], when: int) 
         ref.set(value)
     assert seen == ([-1, *values][when:] if when < len(values) else [])
     assert ref.value == (values[-1] if values else -1)
+    assert ref.update(lambda value: value + 1) == ref.value == [-1, *values][-1] + 1
 
 
 def test_a_value_set_by_a_subscriber() -> None:

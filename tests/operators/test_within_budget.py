@@ -17,7 +17,6 @@ from cuggino.operators import Flow, emit, flow, forward, until_terminal
 from cuggino.operators.merge_now import merge_now
 from cuggino.operators.supervision import (
     Ledger,
-    retry_session,
     within_budget as typed_within_budget,
 )
 from cuggino.testing import Marbles
@@ -226,17 +225,6 @@ class TestNextStart:
         assert (6.0, "error") == seen[5][:2]
         t.check_subscriptions(source, "^-----!")
 
-    def test_a_retry_is_refused(self) -> None:
-        """The retry is announced, and refused by the ledger when its pause is over."""
-        t = Marbles(e=ended(100), error=AgentFailed("x", reason="crash"))
-        ledger = Ledger()
-        source = t.cold("-e#")
-        stream = source.pipe(
-            within_budget(TOKENS, ledger=ledger), retry_session(random=lambda: 0.5)
-        )
-        assert (7.0, "error", TOKENS_SPENT.format(100)) == drawn(t, stream)[-1]
-        t.check_subscriptions(source, "^-!")
-
 
 class TestLooks:
     """Functions that see the events before these are passed on."""
@@ -430,14 +418,6 @@ class TestDuration:
         )
         assert [(40.0, "next", "a"), (50.0, "error")] == [seen[0], seen[1][:2]]
         t.check_subscriptions(two, "40s ^ 9s !")
-
-    def test_a_resumed_run_has_what_is_left(self) -> None:
-        """The seconds of earlier processes are gone already."""
-        t = Marbles()
-        policy = within_budget(Budget(duration=50.0), ledger=Ledger(elapsed=45.0))
-        seen = t.record(t.cold("---").pipe(policy))
-        assert (0.0, "next", warning("duration", 45.0, 50.0)) == seen[0]
-        assert (5.0, "error") == seen[1][:2]
 
     def test_one_warning_for_two_streams(self) -> None:
         """Streams side by side are warned once, and all ended at the limit."""
