@@ -600,7 +600,7 @@ def test_a_change_of_any_file_is_read_back(raw: Any, status: str, note: str) -> 
 
 @given(JSON_VALUES)
 def test_any_value_is_read_or_refused(raw: object) -> None:
-    """Random JSON_VALUES gives jobs or a `ValueError` with a message."""
+    """Random JSON gives jobs or a `ValueError` with a message."""
     try:
         found, _ = jobs_of(raw)
     except ValueError as error:

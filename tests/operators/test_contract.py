@@ -660,7 +660,7 @@ PASSING = {
 
 
 @pytest.mark.parametrize("name", PASSING)
-def test_order(name: str) -> None:
+def test_events_at_once_stay_in_order(name: str) -> None:
     """Every operator passes the events on one by one, in order."""
     expected = [("next", event) for event in [*WORK, ENDED]]
     assert [*expected, ("completed", None)] == seen_of(PASSING[name](burst([*WORK, ENDED])))
@@ -668,7 +668,7 @@ def test_order(name: str) -> None:
 
 @pytest.mark.parametrize("name", PASSING)
 @pytest.mark.parametrize("position", [0, 2])
-def test_disposal_between_two_events(name: str, position: int) -> None:
+def test_disposal_between_two_events_at_once(name: str, position: int) -> None:
     """Nothing comes after the event whose subscriber disposes the subscription."""
     seen: list[ev.Event] = []
     held = SerialDisposable()

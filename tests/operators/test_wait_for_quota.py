@@ -543,14 +543,14 @@ def windows_drawn() -> Marbles:
         ("-u(oas)|", "stop", "-u(of#)"),
     ],
 )
-def test_one_session(source: str, overage: Overage, expected: str) -> None:
+def test_the_windows_of_one_session(source: str, overage: Overage, expected: str) -> None:
     """A session reports windows, and ends before more is paid for."""
     t = windows_drawn()
     plan = QuotaPlan(overage=overage)
     t.check(t.cold(source).pipe(within_quota(plan, agent="A")), expected)
 
 
-def test_the_source_is_released_first() -> None:
+def test_overage_releases_the_source_first() -> None:
     """When the end of the session is emitted, its program has ended."""
     t = windows_drawn()
     order: list[Any] = []
@@ -581,7 +581,7 @@ def test_a_session_in_the_reserve(begins: bool, start: float, expected: str) -> 
     t.check(t.cold("-a|").pipe(within_quota(plan, agent="A", begins=begins)), expected)
 
 
-def test_another_account() -> None:
+def test_the_windows_of_another_account() -> None:
     """The windows of one agent do not hold back another."""
     t = windows_drawn()
     plan = QuotaPlan(reserve=0.2)
@@ -608,7 +608,7 @@ def calls_drawn() -> Marbles:
     )
 
 
-def test_the_steps() -> None:
+def test_the_steps_against_repetition() -> None:
     """A nudge, a fresh agent, and the error, each after the same number of calls."""
     t = calls_drawn()
     source, nudged, fresh = t.cold("CcCca-Cc"), t.cold("aCcaCc-Cc"), t.cold("CcCc-Cc")
@@ -630,7 +630,7 @@ def test_an_agent_that_gets_somewhere() -> None:
     t.check(t.cold("CcCcCcCc|").pipe(limited(None)), "CcCcCcCc|")
 
 
-def test_the_remedies_are_shared() -> None:
+def test_repetition_shares_the_remedies() -> None:
     """An agent that was nudged for silence is replaced at once."""
     t = calls_drawn()
     fresh = t.cold("a|")
@@ -645,7 +645,7 @@ def test_the_remedies_are_shared() -> None:
     assert remedies.replaced
 
 
-def test_calls_that_come_at_once() -> None:
+def test_repeated_calls_that_come_at_once() -> None:
     """They are counted one by one, and the agent is replaced when all have been passed on."""
     t = calls_drawn()
     fresh = t.cold("a|")
@@ -653,13 +653,13 @@ def test_calls_that_come_at_once() -> None:
     t.check(source.pipe(limited(2, replace=lambda _: fresh)), "(CcCcCcCcCcRa)|")
 
 
-def test_a_session_that_ends_in_time() -> None:
+def test_a_repetition_that_ends_in_time() -> None:
     """An end at the same instant as the last call counts."""
     t = calls_drawn()
     t.check(t.cold("CcC(c|)").pipe(limited(2)), "CcC(c|)")
 
 
-def test_a_limit_without_a_meaning() -> None:
+def test_a_repetition_limit_of_one() -> None:
     """A single call repeats nothing."""
     with pytest.raises(ValueError, match="at least 2"):
         repetition_limit(1)
