@@ -1,22 +1,32 @@
-"""`.lopen/loop-config.json`: its layers, invalid values, and changing a layer."""
+"""`.lopen/loop-config.json`: its layers, any content, changes, and what a run makes of it."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
+from cuggino import Runtime
+from cuggino.config import Config
 from cuggino.config.file import PLAN_BUILD_CONFIG_FILE
 from cuggino.config.plan_build import (
     KEYS,
     LoadedPlanBuildConfig,
+    PlanBuildConfig,
     change_plan_build_config,
+    chosen_agent,
+    chosen_model,
+    chosen_options,
     load_plan_build_config,
     reset_plan_build_config,
+    spelled_model,
 )
 from cuggino.errors import ConfigError
-from tests.vectors import not_followed, rows
+from cuggino.loops import PlanBuildOptions
+from tests.vectors import each, not_followed, rows
 
 ROWS = {row["id"]: row for row in rows("lopen_config")}
 NOT_FOLLOWED = not_followed("lopen_config")
@@ -277,3 +287,153 @@ def test_an_unknown_key_cannot_be_written(place: Place) -> None:
         change_plan_build_config(place.files["user"], {"modle": "x"})
     assert 'did you mean "model"?' == caught.value.hint
     assert not place.files["user"].exists()
+
+
+@pytest.mark.parametrize(
+    ("expected", "given", "own", "shared", "agent"),
+    [
+        ("claude-opus-4-5", None, None, None, "claude"),
+        ("claude-opus-4.5", None, None, None, "copilot"),
+        ("of-cuggino", None, None, "of-cuggino", "claude"),
+        ("claude-sonnet-4-5", None, "claude-sonnet-4.5", "of-cuggino", "claude"),
+        ("claude-sonnet-4", "claude-sonnet-4", "own", None, "claude"),
+        ("gpt-5.1", "gpt-5.1", None, None, "claude"),
+    ],
+)
+def test_the_model(
+    expected: str, given: str | None, own: str | None, shared: str | None, agent: str
+) -> None:
+    """The most specific model applies, in the agent's spelling (LOP-114)."""
+    settings = PlanBuildConfig()
+    if own is not None:
+        settings = PlanBuildConfig(model=own)
+    assert expected == chosen_model(settings, Config(model=shared), agent=agent, given=given)
+
+
+def test_the_agent() -> None:
+    """The most specific agent applies."""
+    own = PlanBuildConfig(agent="own")
+    shared = Config(agent="scripted:x.toml")
+    agents = [chosen_agent(s, shared) for s in (own, PlanBuildConfig())]
+    assert ["own", "scripted:x.toml"] == agents
+    assert "given" == chosen_agent(own, shared, given="given")
+
+
+@each(
+    "expected, model, agent",
+    [
+        ("claude-opus-4-5", "claude-opus-4.5", "claude"),
+        ("claude-opus-4-5", "claude-opus-4-5", "claude"),
+        ("claude-opus-4.5", "claude-opus-4.5", "copilot"),
+        ("claude-opus-4.5-fast", "claude-opus-4.5-fast", "claude"),
+        ("my.model", "my.model", "claude"),
+        ("", "", "claude"),
+    ],
+)
+def test_spelling(expected: str, model: str, agent: str) -> None:
+    """Claude Code uses a dash for the dot in a Claude model; other names stay (LOP-114)."""
+    assert expected == spelled_model(model, agent=agent)
+
+
+def test_the_options() -> None:
+    """Every relevant setting reaches the run, with the verifier's model respelled."""
+    settings = PlanBuildConfig(
+        plan_prompt="p.md",
+        build_prompt="b.md",
+        allow_all=False,
+        auto_commit=True,
+        verify_after_iteration=False,
+        verify_model="claude-haiku-4.5",
+        verify_build="make",
+        verify_test="make check",
+        protected_branches=("prod",),
+    )
+    expected = {
+        "allow_all": False,
+        "auto_commit": True,
+        "verify_after_iteration": False,
+        "verify_build": "make",
+        "verify_test": "make check",
+        "protected_branches": ("prod",),
+        "plan_prompt": "p.md",
+        "build_prompt": "b.md",
+        "model": "claude-sonnet-4-5",
+        "verify_model": "claude-haiku-4-5",
+    }
+    options = chosen_options(settings, Config(), agent="claude", model="claude-sonnet-4.5")
+    assert expected == options
+    assert options.keys() <= PlanBuildOptions.model_fields.keys()
+
+
+def test_the_default_options(tmp_path: Path) -> None:
+    """Without files a run has the runtime's defaults, with the model respelled."""
+    runtime = Runtime.live(cwd=tmp_path, config=Config(), agent="claude")
+    options = chosen_options(PlanBuildConfig(), runtime.config, agent="claude")
+    made = runtime.plan_build_options(**options)
+    assert "claude-opus-4-5" == made.model
+    assert runtime.plan_build_options() == made.model_copy(update={"model": None})
+
+
+NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+JSON = st.recursive(
+    st.none() | st.booleans() | NUMBERS | st.text(max_size=6),
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(st.text(max_size=6), below),
+    max_leaves=8,
+)
+DRAWN_KEYS = (
+    "model",
+    "stream",
+    "logLevel",
+    "verify",
+    "verify.build",
+    "verifyModel",
+    "protectedBranches",
+)
+VALUES = st.none() | st.just("a") | st.just(["a"]) | st.booleans() | st.just({"test": "t"}) | JSON
+LAYER = st.dictionaries(st.sampled_from(DRAWN_KEYS) | st.text(max_size=4), VALUES, max_size=3)
+
+
+def project(made: pytest.TempPathFactory, content: bytes) -> Path:
+    """Return a project with this file."""
+    root = made.mktemp("project")
+    (root / PLAN_BUILD_CONFIG_FILE).parent.mkdir()
+    (root / PLAN_BUILD_CONFIG_FILE).write_bytes(content)
+    return root
+
+
+@given(st.binary(max_size=40) | (LAYER | JSON).map(lambda raw: json.dumps(raw).encode()))
+def test_any_file_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes
+) -> None:
+    """Any content gives settings or an error that names the file; `--config` is no different."""
+    root = project(tmp_path_factory, content)
+    try:
+        loaded = load_plan_build_config(root)
+    except ConfigError as error:
+        assert error.message.startswith(str(root / PLAN_BUILD_CONFIG_FILE))
+        with pytest.raises(ConfigError):
+            load_plan_build_config(root, custom=Path(PLAN_BUILD_CONFIG_FILE))
+    else:
+        named = load_plan_build_config(root, custom=Path(PLAN_BUILD_CONFIG_FILE))
+        assert loaded.config == named.config
+
+
+@given(LAYER, st.sampled_from(["model", "verify.build"]), st.sampled_from(["a", "ä b"]))
+def test_a_change_keeps_other_keys(
+    tmp_path_factory: pytest.TempPathFactory, raw: dict[str, Any], key: str, value: str
+) -> None:
+    """After a change its key has the value and other keys are unchanged, or nothing is changed."""
+    root = project(tmp_path_factory, json.dumps(raw).encode())
+    path = root / PLAN_BUILD_CONFIG_FILE
+    try:
+        change_plan_build_config(path, {key: value})
+    except ConfigError:
+        assert json.dumps(raw) == path.read_text(encoding="utf-8")
+        return
+    after = json.loads(path.read_text(encoding="utf-8"))
+    changed = {key, "verify"} if key == "verify.build" else {key}
+    expected = {name: old for name, old in raw.items() if name not in changed}
+    assert expected == {name: new for name, new in after.items() if name not in changed}
+    loaded = load_plan_build_config(root)
+    found = {"model": loaded.config.model, "verify.build": loaded.config.verify_build}
+    assert (value, "project") == (found[key], loaded.origin_of(key))

@@ -1,6 +1,6 @@
 """Code of a user of cuggino: a loop, a policy, readers of events, an edge and a test.
 
-`tests/packaging/test_typed.py` checks it with the strictest rules of mypy and of pyright, where
+`tests/packaging/test_contents.py` checks it with the strictest rules of mypy and of pyright, where
 cuggino is installed. It is not run.
 """
 

@@ -6,12 +6,9 @@ Two items have landed, one is checked before it lands, three are at work, and on
 
 from __future__ import annotations
 
+import json
 import os
-import signal
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,13 +16,11 @@ from pathlib import Path
 from playwright.sync_api import FloatRect, Page, expect, sync_playwright
 from reactivex import Observable
 
-from cuggino import Config, save_config
 from cuggino.agents.base import SpawnOptions
 from cuggino.agents.scripted import ScriptedAgent
 from cuggino.events import LlmAgentEvent
-from cuggino.storage import Workspace, attempt_of
-from tests.documents import ROOT
-from tests.served_link import link_in
+from cuggino.storage import Workspace, attempt_of, served_page
+from tests.endurance.place import Place
 from tests.web.chromium import program
 
 PAGE = "cuggino_cli/demo/page.png"
@@ -139,56 +134,41 @@ def make_page() -> bytes:
 
 
 @contextmanager
-def _watch(place: Path) -> Iterator[str]:
+def _watch(root: Path) -> Iterator[str]:
     """Start the watch; yield the link of its page."""
-    shop, home = place / "shop", place / "home"
-    (shop / ".specs").mkdir(parents=True)
-    (shop / ".specs" / "shop.md").write_text("# Shop\n\nPages for customers.\n")
-    (shop / "Makefile").write_text(_MAKEFILE)
-    (shop / ".gitignore").write_text(".cuggino\n")
-    backlog = Workspace(shop).backlog
-    backlog.mkdir(parents=True)
-    home.mkdir()
+    settings = {
+        "checkCommand": "make check",
+        "commit": True,
+        "notify": "none",
+        "sandbox": "off",
+        "slots": 3,
+        "settleSeconds": 0.1,
+    }
+    files = {
+        ".specs/shop.md": "# Shop\n\nPages for customers.\n",
+        "Makefile": _MAKEFILE,
+        ".gitignore": ".cuggino\n",
+        ".cuggino.json": json.dumps(settings),
+    }
+    shop, home = Place(root, files, name="shop"), root / "home"
+    shop.env |= {"SHOP": str(home), "XDG_STATE_HOME": str(home / "state")}
+    shop.workspace.backlog.mkdir(parents=True)
     for item, title in _ITEMS.items():
         scenario = _SCENARIO % _AT_WORK.get(item, ("", "", ""))
         scenario = scenario.replace("TITLE", title).replace("NAME", item[4:])
         (home / f"{item}.toml").write_text(scenario)
-        (backlog / f"{item}.md").write_text(f"# {title}\n")
-    settings = Config(check_command="make check", commit=True, notify="none", sandbox="off")
-    save_config(shop, settings.model_copy(update={"slots": 3, "settle_seconds": 0.1}))
-    env = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
-        "HOME": str(home),
-        "SHOP": str(home),
-        "XDG_STATE_HOME": str(home / "state"),
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "PYTHONPATH": str(ROOT),
-    }
-    for words in (
-        *(["init", "-q"], ["config", "user.name", "Ada"]),
-        *(["config", "user.email", "ada@example.org"], ["add", "-A"], ["commit", "-qm", "Begin"]),
-    ):
-        subprocess.run(["git", *words], cwd=shop, env=env, check=True)
-    command = [sys.executable, "-m", "cuggino_cli", "watch", "--serve", "--agent"]
-    log = place / "log"
-    with log.open("w") as out:
-        watch = subprocess.Popen(
-            [*command, "tests.documents.page:ShopAgent"], cwd=shop, env=env, stdout=out, stderr=out
-        )
-    try:
-        while (link := next(filter(None, map(link_in, _lines(log))), None)) is None:
-            if watch.poll() is not None:
-                raise RuntimeError(log.read_text())
-            time.sleep(0.1)
-        yield link
-    finally:
-        watch.send_signal(signal.SIGINT)
-        watch.wait(_SECONDS)
-
-
-def _lines(log: Path) -> list[str]:
-    """Return the lines that have been written as a whole."""
-    return [line for line in log.read_text().splitlines(keepends=True) if line.endswith("\n")]
+        (shop.workspace.backlog / f"{item}.md").write_text(f"# {title}\n")
+    agent = f"{ShopAgent.__module__}:{ShopAgent.__qualname__}"
+    with shop.start("watch", "--serve", "--agent", agent) as watch:
+        state = home / "state" / "cuggino"
+        watch.until(lambda: served_page(shop.folder, state=state) is not None)
+        link = served_page(shop.folder, state=state)
+        if link is None:
+            raise RuntimeError(watch.errors)
+        try:
+            yield link
+        finally:
+            watch.interrupt()
 
 
 @contextmanager

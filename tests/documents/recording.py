@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import os
 import pty
-import re
 import shlex
 import struct
 import sys
@@ -15,12 +15,10 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
+from tests.screen.screen import Screen
+
 COLUMNS = 100
 ROWS = 30
-
-_PIECE = re.compile(
-    r"\x1b\[([?\d;]*)([A-Za-z])|([\r\n\b])|([^\x1b\r\n\b]+)|(\x1b\][^\x07]*\x07)|(\x1b.?)"
-)
 
 
 class Span(NamedTuple):
@@ -62,78 +60,46 @@ def record_demo() -> list[Line]:
 
 def lines_of(output: Iterable[tuple[float, str]]) -> Iterator[Line]:
     """Yield the lines that are left at the end, without erased and overwritten text."""
-    screen = _Screen()
-    for seconds, sent in output:
-        for args, letter, control, text, title, unknown in _PIECE.findall(sent):
-            if text:
-                screen.put(seconds, text.replace("\a", ""))  # the bell is heard, not seen
-            elif control:
-                screen.control(control)
-            elif letter:
-                screen.sequence(letter, args)
-            elif not title:
-                raise ValueError(f"unsupported sequence {unknown!r}")
-    yield from screen.lines()
+    screen = _StyledScreen()
+    for screen.seconds, sent in output:
+        screen.write(sent)
+    yield from screen.styled_lines()
 
 
-class _Screen:
-    """The cells of a terminal without an end, each with its style."""
+class _StyledScreen(Screen):
+    """A terminal without an end that remembers the style of each cell and when a row began."""
 
     def __init__(self) -> None:
-        self._rows: list[list[tuple[str, tuple[int, ...]]]] = [[]]
-        self._seconds = [0.0]
-        self._row = self._column = 0
+        super().__init__(columns=sys.maxsize)
+        self.seconds = 0.0
+        """The time of what is written."""
+        self._began: dict[int, float] = {}
         self._codes: tuple[int, ...] = ()
+        self._styles: dict[tuple[int, int], tuple[int, ...]] = {}
 
-    def put(self, seconds: float, text: str) -> None:
-        row = self._rows[self._row]
-        row += [(" ", ())] * (self._column - len(row))
-        if self._column == 0:
-            self._seconds[self._row] = seconds
-        row[self._column : self._column + len(text)] = [(char, self._codes) for char in text]
-        self._column += len(text)
+    def _move(self, final: str, args: str) -> None:
+        if final != "m":
+            super()._move(final, args)
+            return
+        given = tuple(int(number or 0) for number in args.split(";"))
+        kept = given[len(given) - given[::-1].index(0) :] if 0 in given else None
+        self._codes = (*self._codes, *given) if kept is None else kept
 
-    def control(self, char: str) -> None:
-        if char == "\r":
-            self._column = 0
-        elif char == "\b":
-            self._column = max(self._column - 1, 0)
-        else:
-            self._row += 1
-            if self._row == len(self._rows):
-                self._rows.append([])
-                self._seconds.append(0.0)
+    def _put(self, char: str) -> None:
+        if self.column == 0:
+            self._began[self.row] = self.seconds
+        self._styles[self.row, self.column] = self._codes
+        super()._put(char)
 
-    def sequence(self, letter: str, args: str) -> None:
-        count = int(args) if args.isdigit() else 1
-        match letter:
-            case "m":
-                given = tuple(int(number or 0) for number in args.split(";"))
-                kept = given[len(given) - given[::-1].index(0) :] if 0 in given else None
-                self._codes = (*self._codes, *given) if kept is None else kept
-            case "A":
-                self._row = max(self._row - count, 0)
-            case "C":
-                self._column += count
-            case "D":
-                self._column = max(self._column - count, 0)
-            case "J":
-                del self._rows[self._row][self._column :]
-                del self._rows[self._row + 1 :], self._seconds[self._row + 1 :]
-            case "K":
-                del self._rows[self._row][0 if args == "2" else self._column :]
-            case "h" | "l" | "t":
-                pass  # modes and the kept title
-            case _:
-                raise ValueError(f"unsupported sequence {letter!r}")
-
-    def lines(self) -> Iterator[Line]:
-        rows = self._rows[:-1] if not self._rows[-1] else self._rows
+    def styled_lines(self) -> Iterator[Line]:
         last = 0.0
-        for row, seconds in zip(rows, self._seconds, strict=False):
-            last = max(last, seconds)
-            groups = groupby(row, key=lambda cell: cell[1])
-            spans = (Span("".join(char for char, _ in cells), codes) for codes, cells in groups)
+        for number, row in enumerate(self.cells if self.cells[-1] else self.cells[:-1]):
+            last = max(last, self._began.get(number, 0.0))
+            cells = [
+                (char, self._styles.get((number, at), ())) for at, char in enumerate(row) if char
+            ]
+            groups = groupby(cells, key=lambda cell: cell[1])
+            spans = (Span("".join(char for char, _ in same), codes) for codes, same in groups)
             yield Line(last, tuple(spans))
 
 
@@ -147,7 +113,7 @@ def _output(command: list[str]) -> Iterator[tuple[float, str]]:
         os.environ["TMPDIR"] = "/tmp"  # a longer path would be cut
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
         os.execv(command[0], command)
-    rest = b""
+    decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         while True:
             try:
@@ -156,22 +122,9 @@ def _output(command: list[str]) -> Iterator[tuple[float, str]]:
                 break
             if not sent:
                 break
-            whole, rest = _whole(rest + sent)
-            yield time.monotonic() - start, whole
+            yield time.monotonic() - start, decoder.decode(sent)
     finally:
         os.close(master)
         _, status = os.waitpid(child, 0)
     if code := os.waitstatus_to_exitcode(status):
         raise RuntimeError(f"the demo ended with {code}")
-
-
-def _whole(sent: bytes) -> tuple[str, bytes]:
-    """Split the bytes into whole characters and sequences, and the rest."""
-    for end in range(len(sent), max(len(sent) - 300, -1), -1):
-        try:
-            text = sent[:end].decode()
-        except UnicodeDecodeError:
-            continue
-        if not re.search(r"\x1b(\[[?\d;]*|\][^\x07]*)?$", text):
-            return text, sent[end:]
-    return "", sent

@@ -369,10 +369,6 @@ def test_a_limit_that_is_lifted_by_now_gives_no_time() -> None:
 Recorded = tuple[datetime, Event]
 
 
-def clock_at(seconds: float) -> datetime:
-    return NOON + timedelta(seconds=seconds)
-
-
 def fell(
     when: float, until: float | None, *, by: str = "ab", reason: str = "quota", role: str = "coding"
 ) -> Recorded:
@@ -383,60 +379,60 @@ def fell(
         to_agent=by[1],
         reason=reason,
         message="why",
-        until=None if until is None else clock_at(until),
+        until=None if until is None else at(until),
     )
-    return clock_at(when), event
+    return at(when), event
 
 
 def until(entries: list[Recorded], now: float) -> dict[str, float]:
     """Return the ends of the agents' cooldowns, in seconds since noon."""
     return {
         one.agent: (one.cooldown.until - NOON).total_seconds()
-        for one in recorded_cooldowns(entries, clock_at(now))
+        for one in recorded_cooldowns(entries, at(now))
     }
 
 
-def test_until_its_time() -> None:
+@each(
+    "entries, now, expected",
+    [
+        ([], 0, {}),
+        ([(NOON, AgentMessage(text="hi")), fell(10, 7000)], 20, {"a": 7000}),
+        ([fell(10, 7000)], 6999, {"a": 7000}),
+        ([fell(10, 7000)], 7000, {}),
+        # Without a time, the cooldown is the pause of that moment, from the failure on.
+        ([fell(10, 910, reason="auth")], 20, {"a": 910}),
+        ([fell(10, None, reason="auth")], 909, {"a": 910}),
+        ([fell(10, None)], 910, {}),
+        # The latest record of an agent replaces earlier ones.
+        ([fell(0, 9000), fell(100, 2000, reason="crash")], 200, {"a": 2000}),
+        # A fallback that ended a session well is available despite earlier records.
+        (
+            [fell(0, 9000), fell(100, 8000, by="ba"), fell(200, 7000, by="cd", role="plan")],
+            300,
+            {"b": 8000, "c": 7000},
+        ),
+    ],
+)
+def test_recorded_cooldowns(
+    entries: list[Recorded], now: float, expected: dict[str, float]
+) -> None:
     """An agent is on cooldown until the recorded time, exclusively."""
-    entries = [(NOON, AgentMessage(text="hi")), fell(10, 7000)]
-    assert {"a": 7000} == until(entries, 20)
-    assert {"a": 7000} == until(entries, 6999)
-    assert {} == until(entries, 7000)
-    assert () == recorded_cooldowns([], NOON)
-
-
-def test_an_unknown_time() -> None:
-    """The cooldown is the pause of that moment, from the failure on."""
-    assert {"a": 910} == until([fell(10, 910, reason="auth")], 20)
-    assert {"a": 910} == until([fell(10, None, reason="auth")], 909)
-    assert {} == until([fell(10, None)], 910)
-
-
-def test_the_latest_counts() -> None:
-    """The latest record of an agent replaces earlier ones."""
-    assert {"a": 2000} == until([fell(0, 9000), fell(100, 2000, reason="crash")], 200)
-
-
-def test_a_successful_fallback_is_available() -> None:
-    """A fallback that ended a session well is available despite earlier records."""
-    entries = [fell(0, 9000), fell(100, 8000, by="ba"), fell(200, 7000, by="cd", role="plan")]
-    assert {"b": 8000, "c": 7000} == until(entries, 300)
+    assert expected == until(entries, now)
 
 
 def test_each_role_has_its_own() -> None:
     """The same name may be another agent in another role."""
     entries = [fell(0, 9000), fell(100, 8000, role="plan")]
     found = [
-        (one.role, one.agent, one.cooldown.until)
-        for one in recorded_cooldowns(entries, clock_at(200))
+        (one.role, one.agent, one.cooldown.until) for one in recorded_cooldowns(entries, at(200))
     ]
-    assert [("coding", "a", clock_at(9000)), ("plan", "a", clock_at(8000))] == found
+    assert [("coding", "a", at(9000)), ("plan", "a", at(8000))] == found
 
 
 @each(
     "entry, resets_at, is_quota, failures",
     [
-        (fell(0, 7000), clock_at(7000), True, 1),
+        (fell(0, 7000), at(7000), True, 1),
         (fell(0.5, 900), None, True, 1),
         (fell(0, 3600, reason="crash"), None, False, 3),
         (fell(0, 18000, reason="server"), None, False, 6),
@@ -447,7 +443,7 @@ def test_kinds_of_cooldowns(
     entry: Recorded, resets_at: datetime | None, is_quota: bool, failures: int
 ) -> None:
     """A cooldown is a known limit, or a pause with the number of failures."""
-    (one,) = recorded_cooldowns([entry], clock_at(100))
+    (one,) = recorded_cooldowns([entry], at(100))
     cooldown = one.cooldown
     assert (resets_at, is_quota, failures) == (
         cooldown.resets_at,
@@ -460,24 +456,24 @@ def test_kinds_of_cooldowns(
 class TestRestore:
     def restored(self, *entries: Recorded, now: float = 20) -> Roster[str]:
         roster: Roster[str] = Roster()
-        for one in recorded_cooldowns(entries, clock_at(now)):
+        for one in recorded_cooldowns(entries, at(now)):
             roster.restore(one.agent, one.cooldown)
         return roster
 
     def test_pauses_keep_growing(self) -> None:
         """The next failure doubles the pause of the earlier process."""
         roster = self.restored(fell(0, 900, reason="auth"))
-        assert "b" == roster.chosen(CHAIN, clock_at(899))
-        assert "a" == roster.chosen(CHAIN, clock_at(900))
-        again = roster.failed("a", AgentFailed("no", reason="auth"), clock_at(1000))
-        assert clock_at(1000 + 1800) == again.until
+        assert "b" == roster.chosen(CHAIN, at(899))
+        assert "a" == roster.chosen(CHAIN, at(900))
+        again = roster.failed("a", AgentFailed("no", reason="auth"), at(1000))
+        assert at(1000 + 1800) == again.until
 
     def test_the_limit_is_restored(self) -> None:
         """When no agent is left the limit is the recorded one."""
         roster = self.restored(fell(0, 7000))
-        left = roster.final_error({"a": "A", "b": "B"}, "b", RuntimeError("no"), clock_at(100))
+        left = roster.final_error({"a": "A", "b": "B"}, "b", RuntimeError("no"), at(100))
         assert isinstance(left, QuotaExceeded)
-        assert (clock_at(7000), "no agent is available (A: why; B: no)") == (
+        assert (at(7000), "no agent is available (A: why; B: no)") == (
             left.resets_at,
             left.message,
         )
@@ -488,20 +484,20 @@ class TestRestore:
             (fell(0, 7000), fell(0, 5000, role="plan")),
             (fell(0, 5000), fell(0, 7000, role="plan")),
         ):
-            found = self.restored(*story).cooldown_of("a", clock_at(100))
+            found = self.restored(*story).cooldown_of("a", at(100))
             assert found is not None
-            assert clock_at(7000) == found.until
+            assert at(7000) == found.until
 
     def test_own_observations_count_more(self) -> None:
         """An agent that worked or failed in this process keeps that state."""
-        (one,) = recorded_cooldowns([fell(0, 9000)], clock_at(20))
+        (one,) = recorded_cooldowns([fell(0, 9000)], at(20))
         roster: Roster[str] = Roster()
         roster.succeeded("a")
         roster.restore("a", one.cooldown)
-        assert roster.cooldown_of("a", clock_at(30)) is None
-        roster.failed("b", QuotaExceeded("soon", resets_at=clock_at(50)), clock_at(30))
+        assert roster.cooldown_of("a", at(30)) is None
+        roster.failed("b", QuotaExceeded("soon", resets_at=at(50)), at(30))
         roster.restore("b", one.cooldown)
-        assert roster.cooldown_of("b", clock_at(50)) is None
+        assert roster.cooldown_of("b", at(50)) is None
 
 
 @given(
@@ -522,18 +518,16 @@ def test_as_without_an_interruption(
     entries: list[Recorded] = []
     now = 0.0
     for resets, pause, is_quota in story:
-        name = roster.chosen(CHAIN, clock_at(now))
+        name = roster.chosen(CHAIN, at(now))
         error: Exception = AgentFailed("no", reason="auth")
         if is_quota:
-            error = QuotaExceeded(
-                "no", resets_at=None if resets is None else clock_at(now + resets)
-            )
-        cooldown = roster.failed(name, error, clock_at(now))
-        other = roster.available(CHAIN, clock_at(now))
+            error = QuotaExceeded("no", resets_at=None if resets is None else at(now + resets))
+        cooldown = roster.failed(name, error, at(now))
+        other = roster.available(CHAIN, at(now))
         if other is not None:
             entries.append(
                 (
-                    clock_at(now),
+                    at(now),
                     AgentFellBack(
                         role="coding",
                         from_agent=name,
@@ -547,7 +541,7 @@ def test_as_without_an_interruption(
         else:  # no event for it, and the run is over
             break
         now += pause
-    then = clock_at(now + later)
+    then = at(now + later)
     recorded: tuple[AgentCooldown, ...] = recorded_cooldowns(entries, then)
     found = {
         name: one.until for name in CHAIN if (one := roster.cooldown_of(name, then)) is not None

@@ -305,20 +305,14 @@ def test_notifications() -> None:
     assert call("set_status", {"deliverableId": "B", "status": "passed"}, before).change is None
 
 
-def test_list_omits_deprecated() -> None:
-    """Deprecated deliverables are not listed, and do not count for the limit of five."""
-    known = made(*({"id": name, "status": "passed"} for name in "abcdefg"))
-    known = known.deprecated("b", TODAY)
-    listed = call("list", None, known).result.listed
-    assert listed is not None
-    assert list("acdef") == [item.id for item in listed]
-
-
-def test_a_list_of_one() -> None:
-    """With a limit of one, only the first deliverable is listed."""
-    listed = call("list", {"limit": 1}, some(A="passed", B="passed")).result.listed
-    assert listed is not None
-    assert ["A"] == [item.id for item in listed]
+def test_what_is_listed() -> None:
+    """Deprecated deliverables are not listed; at most five are, or as many as the limit says."""
+    statuses: dict[str, DeliverableStatus] = dict.fromkeys("abcdefg", "passed")
+    known = some(**statuses).deprecated("b", TODAY)
+    for limit, expected in ((None, "acdef"), ({"limit": 1}, "a")):
+        listed = call("list", limit, known).result.listed
+        assert listed is not None
+        assert list(expected) == [item.id for item in listed]
 
 
 def test_names() -> None:
@@ -488,61 +482,58 @@ def test_success(success: bool, reason: ExitReason) -> None:
     assert success == Terminate(reason).success
 
 
-def test_a_budget_ends_the_loop() -> None:
-    """A session over budget ends the loop if there is a budget and work is left."""
-    over = DeliverProgress(outcome="budget", deliverables=some(a="pending"))
-    assert Continue() == decide_delivery(over)
-    assert Continue() == decide_delivery(
-        DeliverProgress(outcome="completed", deliverables=some(a="pending"), has_budget=True)
-    )
-    assert Terminate("budget_exceeded") == decide_delivery(
-        DeliverProgress(outcome="budget", deliverables=some(a="pending"), has_budget=True)
-    )
-    assert Terminate("all_passed") == decide_delivery(
-        DeliverProgress(outcome="budget", deliverables=some(a="passed"), has_budget=True)
-    )
-
-
-def test_a_crash_only_checks_the_limits() -> None:
-    """After a session with unknown deliverables only limits and errors decide (AUT-058)."""
-    assert Terminate("max_iterations") == decide_delivery(
-        DeliverProgress(outcome="failed", iterations=2, max_iterations=2, consecutive_errors=9)
-    )
-    assert Continue() == decide_delivery(
-        DeliverProgress(outcome="failed", iterations=1, consecutive_errors=3)
-    )
-
-
-def test_no_retries() -> None:
-    """Without retries the first failure is the last."""
-    failed = DeliverProgress(outcome="failed", iterations=1, consecutive_errors=1, max_retries=0)
-    assert Terminate("max_retries_exceeded") == decide_delivery(failed)
-
-
 def quota(**more: Any) -> DeliverProgress:
     """Return the state after a session that hit a usage limit, with waiting enabled."""
     return DeliverProgress(outcome="quota", wait_for_quota=True, now=NOW, **more)
 
 
-def test_a_known_reset_is_waited_for() -> None:
-    """The wait lasts until the reset and names it; a past reset is not waited for."""
-    assert Wait(7200.0, AFTER) == decide_delivery(quota(quota_reset_time=AFTER))
-    assert Wait(0.0, NOW) == decide_delivery(quota(quota_reset_time=NOW))
+def budget(outcome: SessionOutcome, left: DeliverableStatus, *, has: bool) -> DeliverProgress:
+    """Return the state after a session, with a deliverable and perhaps a budget."""
+    return DeliverProgress(outcome=outcome, deliverables=some(a=left), has_budget=has)
 
 
-@each("expected, pauses", [(900.0, 0), (1800.0, 1), (3600.0, 2), (14400.0, 4), (18000.0, 5)])
-def test_an_unknown_reset_is_guessed(expected: float, pauses: int) -> None:
-    """Without a reset the pauses double, from a quarter of an hour up to five hours (AUT-054)."""
-    assert Wait(expected, None) == decide_delivery(quota(quota_pauses=pauses))
+def crash(**more: Any) -> DeliverProgress:
+    """Return the state after a session that failed, with unknown deliverables."""
+    return DeliverProgress(outcome="failed", **more)
 
 
-def test_guessing_ends() -> None:
-    """When the pauses add up to a day, the loop ends."""
-    assert Terminate("quota_exceeded") == decide_delivery(quota(quota_pauses=40))
-
-
-def test_a_repeated_reset_is_ignored() -> None:
-    """The same reset after waiting for it leads to a guessed pause (AUT-080)."""
-    again = quota(quota_reset_time=NOW, waited_until=NOW, quota_pauses=1)
-    assert Wait(1800.0, None) == decide_delivery(again)
-    assert Wait(7200.0, AFTER) == decide_delivery(quota(quota_reset_time=AFTER, waited_until=NOW))
+@each(
+    "progress, expected",
+    [
+        # A session over budget ends the loop if there is a budget and work is left.
+        (budget("budget", "pending", has=False), Continue()),
+        (budget("completed", "pending", has=True), Continue()),
+        (budget("budget", "pending", has=True), Terminate("budget_exceeded")),
+        (budget("budget", "passed", has=True), Terminate("all_passed")),
+        # After a crash only limits and errors decide (AUT-058).
+        (
+            crash(iterations=2, max_iterations=2, consecutive_errors=9),
+            Terminate("max_iterations"),
+        ),
+        (crash(iterations=1, consecutive_errors=3), Continue()),
+        # Without retries the first failure is the last.
+        (
+            crash(iterations=1, consecutive_errors=1, max_retries=0),
+            Terminate("max_retries_exceeded"),
+        ),
+        # The wait lasts until a known reset; a past one is not waited for.
+        (quota(quota_reset_time=AFTER), Wait(7200.0, AFTER)),
+        (quota(quota_reset_time=NOW), Wait(0.0, NOW)),
+        # Without a reset the pauses double, up to five hours and a day in all (AUT-054).
+        (quota(quota_pauses=0), Wait(900.0, None)),
+        (quota(quota_pauses=1), Wait(1800.0, None)),
+        (quota(quota_pauses=2), Wait(3600.0, None)),
+        (quota(quota_pauses=4), Wait(14400.0, None)),
+        (quota(quota_pauses=5), Wait(18000.0, None)),
+        (quota(quota_pauses=40), Terminate("quota_exceeded")),
+        # The same reset after waiting for it leads to a guessed pause (AUT-080).
+        (
+            quota(quota_reset_time=NOW, waited_until=NOW, quota_pauses=1),
+            Wait(1800.0, None),
+        ),
+        (quota(quota_reset_time=AFTER, waited_until=NOW), Wait(7200.0, AFTER)),
+    ],
+)
+def test_decisions(progress: DeliverProgress, expected: Decision) -> None:
+    """Budgets, crashes and usage limits end the loop, let it wait, or let it go on."""
+    assert expected == decide_delivery(progress)

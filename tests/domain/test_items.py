@@ -165,22 +165,6 @@ def test_imported_items(front: str, is_imported: bool) -> None:
     assert is_marked_imported(f"---\n{front}\n---\n") == is_imported
 
 
-@pytest.mark.parametrize(
-    ("text", "title"),
-    [
-        ("", ""),
-        ("\n \n", ""),
-        ("\n  first\tline\n\nsecond", "first line"),
-        ("text\n\n## A  heading ##\n", "A heading"),
-        ("# " + "x" * 120, "x" * 120),
-        ("# " + "x" * 121, "x" * 119 + "…"),
-    ],
-)
-def test_titles(text: str, title: str) -> None:
-    """The first heading, else the first line, at most 120 characters of it."""
-    assert title == title_of(text)
-
-
 @each(
     "plan, titles",
     [
@@ -207,12 +191,17 @@ def test_tasks(plan: str, titles: tuple[str, ...]) -> None:
         ("---\nafter: a.md\n---\n\n# Log in\n", "Log in"),
         ("The file `a.md`, with this content:\n\nBlue,\nnot green.", "Blue,"),
         ("The file `a.md`, which says:\n---\nneeds: gpu\n---\nBlue.", "Blue."),
-        ("  \n", ""),
+        ("", ""),
+        ("\n \n", ""),
+        ("\n  first\tline\n\nsecond", "first line"),
+        ("text\n\n## A  heading ##\n", "A heading"),
+        ("# " + "x" * 120, "x" * 120),
+        ("# " + "x" * 121, "x" * 119 + "…"),
         ("x" * 200, "x" * 119 + "…"),
     ],
 )
 def test_titles_of_texts(text: str, title: str) -> None:
-    """The title of a text is its first heading or line, without front matter and file name."""
+    """The first heading or line, at most 120 characters, without front matter and file name."""
     assert title == title_of(text)
 
 

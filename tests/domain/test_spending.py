@@ -165,16 +165,43 @@ def taken(*events: ev.Event) -> tuple[float | None, ev.Usage | None, int]:
     return spending.cost_usd, spending.usage, spending.sessions
 
 
-def test_nothing_reported() -> None:
-    """Before any report, cost and usage are unknown, not zero."""
-    assert (None, None, 0) == taken()
-    assert (None, None, 1) == taken(ev.AgentMessage(text="hi"), ended())
-    assert 0 == Spending().total_tokens
+RESUMED = ev.RunResumed(run_id="r", stages=3, agents=3, cost_usd=2.0, usage=usage(500))
 
 
-def test_sessions_are_summed() -> None:
-    """Cost and usage of ended sessions add up; a session without either is only counted."""
-    assert (0.75, usage(30), 3) == taken(ended(10, 0.25), ended(), ended(20, 0.5))
+@each(
+    "events, expected",
+    [
+        # Before any report, cost and usage are unknown, not zero.
+        ([], (None, None, 0)),
+        ([ev.AgentMessage(text="hi"), ended()], (None, None, 1)),
+        # Ended sessions add up; one without figures is only counted.
+        ([ended(10, 0.25), ended(), ended(20, 0.5)], (0.75, usage(30), 3)),
+        # Updates are running totals: the last one counts, not their sum.
+        ([update(10, 0.1), update(30, 0.2)], (0.2, usage(30), 1)),
+        ([ended(100, 1.0), update(10, 0.1), update(30, 0.2)], (1.2, usage(130), 2)),
+        # The end replaces the updates, even if it is lower; missing values stay.
+        ([update(30, 0.2), ended(40, 0.5)], (0.5, usage(40), 1)),
+        ([update(30, 0.2), ended(20, 0.1)], (0.1, usage(20), 1)),
+        ([update(30, 0.2), ended()], (0.2, usage(30), 1)),
+        ([update(30, 0.2), ended(cost=0.9)], (0.9, usage(30), 1)),
+        ([update(30, 0.2), ended(tokens=40)], (0.2, usage(40), 1)),
+        # An update below the last one starts a session, as totals never fall within one.
+        ([update(40, 0.3), update(20, 0.4)], (0.3 + 0.4, usage(60), 2)),
+        ([update(40, 0.3), update(50, 0.1)], (0.3 + 0.1, usage(90), 2)),
+        ([update(40, 0.3), update(50)], (None, usage(50), 1)),
+        ([update(40), update(50, 0.3)], (0.3, usage(50), 1)),
+        # A resumed run starts with its spending; after a whole journal it changes no total.
+        ([RESUMED, ended(10, 0.5)], (2.5, usage(510), 4)),
+        ([ended(500, 2.0), ended(), ended(), RESUMED, ended(5, 0.25)], (2.25, usage(505), 4)),
+        # The totals of an item replace nothing in the watch that has counted.
+        ([update(10, 0.5).of_item("b.md"), RESUMED.of_item("a.md")], (0.5, usage(10), 1)),
+    ],
+)
+def test_what_is_spent(
+    events: list[ev.Event], expected: tuple[float | None, ev.Usage | None, int]
+) -> None:
+    """Cost, usage and number of the sessions, from what is reported of them."""
+    assert expected == taken(*events)
 
 
 def test_all_kinds_of_tokens_are_summed() -> None:
@@ -184,25 +211,6 @@ def test_all_kinds_of_tokens_are_summed() -> None:
     assert both.usage == ev.Usage(
         input_tokens=2, output_tokens=4, cache_read_tokens=6, cache_creation_tokens=8
     )
-
-
-def test_the_running_session_counts_with_its_last_update() -> None:
-    """Updates are running totals of the session: the last one counts, not their sum."""
-    assert (0.2, usage(30), 1) == taken(update(10, 0.1), update(30, 0.2))
-    assert (1.2, usage(130), 2) == taken(ended(100, 1.0), update(10, 0.1), update(30, 0.2))
-
-
-def test_the_end_replaces_the_updates() -> None:
-    """The report of `SessionEnded` replaces the updates, even if it is lower."""
-    assert (0.5, usage(40), 1) == taken(update(30, 0.2), ended(40, 0.5))
-    assert (0.1, usage(20), 1) == taken(update(30, 0.2), ended(20, 0.1))
-
-
-def test_an_end_without_figures_keeps_the_updates() -> None:
-    """Values missing from `SessionEnded` stay those of the last update."""
-    assert (0.2, usage(30), 1) == taken(update(30, 0.2), ended())
-    assert (0.9, usage(30), 1) == taken(update(30, 0.2), ended(cost=0.9))
-    assert (0.2, usage(40), 1) == taken(update(30, 0.2), ended(tokens=40))
 
 
 @each(
@@ -232,48 +240,11 @@ def test_a_cut_session_keeps_its_last_update(boundary: ev.Event) -> None:
     assert (0.5, usage(70), 2) == taken(update(30, 0.2), boundary, ended(40, 0.3))
 
 
-@each("second", [update(20, 0.4), update(50, 0.1)])
-def test_falling_totals_start_a_session(second: ev.UsageUpdate) -> None:
-    """An update below the last one starts a session, as totals never fall within one."""
-    assert second.cost_usd is not None
-    expected = (0.3 + second.cost_usd, usage(40 + second.usage.input_tokens), 2)
-    assert expected == taken(update(40, 0.3), second)
-
-
-def test_an_update_without_a_cost() -> None:
-    """An update without a cost after one with a cost belongs to the same session."""
-    assert (None, usage(50), 1) == taken(update(40, 0.3), update(50))
-    assert (0.3, usage(50), 1) == taken(update(40), update(50, 0.3))
-
-
-def test_a_resumed_run_starts_with_its_spending() -> None:
-    """`RunResumed` restores cost, usage and agents of the earlier processes."""
-    resumed = ev.RunResumed(run_id="r", stages=3, agents=3, cost_usd=2.0, usage=usage(500))
-    assert (2.5, usage(510), 4) == taken(resumed, ended(10, 0.5))
-
-
-def test_a_whole_journal_is_not_counted_twice() -> None:
-    """After the events of the earlier process its `RunResumed` changes no total."""
-    resumed = ev.RunResumed(run_id="r", stages=1, agents=1, cost_usd=0.5, usage=usage(10))
-    assert (0.75, usage(15), 2) == taken(ended(10, 0.5), resumed, ended(5, 0.25))
-
-
 def test_other_events_return_the_same_value() -> None:
     """An event that does not count returns the same object."""
     spending = Spending.of([update(10, 0.1)])
     assert spending is spending.add(ev.AgentMessage(text="hi"))
     assert Spending().settle() == Spending().add(ev.PlanningStart(iteration=1))
-
-
-def test_tokens() -> None:
-    """A limit counts tokens by their price, or input, output and cache writes once each."""
-    used = ev.Usage(
-        input_tokens=1, output_tokens=20, cache_creation_tokens=300, cache_read_tokens=4000
-    )
-    spent = Spending.of([ev.SessionEnded(outcome="completed", usage=used)])
-    assert (321, 321) == (spent.total_tokens, spent.tokens("plain"))
-    assert 1 + 5 * 20 + 1.25 * 300 + 0.1 * 4000 == spent.tokens("weighted")
-    assert (0, 0) == (Spending().tokens("plain"), Spending().tokens("weighted"))
 
 
 @given(st.lists(st.lists(st.integers(0, 10_000), max_size=5), max_size=6))
@@ -369,12 +340,6 @@ def test_items_are_counted_side_by_side(told: list[tuple[str | None, ev.Event]])
     assert (together.usage, together.sessions) == (summed.usage, summed.sessions)
     again = together.add(ev.RunContinued())
     assert (again.running, again.of_items, again.usage) == (None, (), summed.usage)
-
-
-def test_a_resumed_item_keeps_the_cost_of_the_others() -> None:
-    """The totals of an item's earlier processes replace nothing in the watch that has counted."""
-    resumed = ev.RunResumed(run_id="r", stages=1, cost_usd=9.0).of_item("a.md")
-    assert (0.5, usage(10), 1) == taken(update(10, 0.5).of_item("b.md"), resumed)
 
 
 START = ev.StageStarted(name="implementing")

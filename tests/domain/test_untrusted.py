@@ -185,29 +185,29 @@ def test_hostile_text_takes_linear_time(piece: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path",
+    ("path", "expected"),
     [
-        "tests/a.py",
-        "src/test_a.py",
-        "pkg/a_test.go",
-        "web/a.test.ts",
-        "web/a.spec.tsx",
-        "spec/a_spec.rb",
-        *("spec/a.rb", "e2e/a.ts", "test/a.c"),
-        "src/test/java/AppTest.java",
-        "a/__tests__/b.js",
-        "conftest.py",
+        *(
+            (path, True)
+            for path in (
+                "tests/a.py",
+                "src/test_a.py",
+                "pkg/a_test.go",
+                "web/a.test.ts",
+                "web/a.spec.tsx",
+                "spec/a_spec.rb",
+                *("spec/a.rb", "e2e/a.ts", "test/a.c"),
+                "src/test/java/AppTest.java",
+                "a/__tests__/b.js",
+                "conftest.py",
+            )
+        ),
+        *((path, False) for path in ("src/app.py", "src/latest.py", "contest.py", "testing.md")),
     ],
 )
-def test_names_of_tests(path: str) -> None:
-    """The usual names of test files and folders are known."""
-    assert is_test_file(path)
-
-
-@pytest.mark.parametrize("path", ["src/app.py", "src/latest.py", "contest.py", "testing.md"])
-def test_names_of_others(path: str) -> None:
-    """Words that merely contain `test` are not."""
-    assert not is_test_file(path)
+def test_names_of_tests(path: str, expected: bool) -> None:
+    """The usual names of test files and folders are known; words that contain `test` are not."""
+    assert expected == is_test_file(path)
 
 
 @pytest.mark.parametrize(

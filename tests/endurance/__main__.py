@@ -1,18 +1,16 @@
-"""Kill commands at random moments, and watch a long backlog; takes some minutes.
+"""Kill commands at random moments; takes some minutes.
 
-    python -m tests.endurance kills --count 40 --seed 1
-    python -m tests.endurance kills claude --count 10
-    python -m tests.endurance kills slots --count 50
-    python -m tests.endurance kills hands --count 30
-    python -m tests.endurance watch --items 300 --kills 3
+    python -m tests.endurance --count 40 --seed 1
+    python -m tests.endurance claude --count 10
+    python -m tests.endurance slots --count 50
+    python -m tests.endurance hands --count 30
 
-`kills` runs `run`, `watch`, `deliver`, `loop`, a watch with `slots` and a run with `hands`, with a
-scripted agent in throw-away projects, kills them at random moments (while they start, in a stage,
-around a commit), resumes them until they end, and compares history, files and backlog with those
-of an undisturbed command. `claude` is `run` with the real Claude Code CLI (npm installs it) on a
-scripted model. `watch` works through a backlog with spec issues, failing checks, stalls and crashes
-among its items, with kills in its first third. Both look for lost or doubled work, processes, locks
-and temporary files.
+Runs `run`, `watch`, `deliver`, `loop`, a watch with `slots` and a run with `hands`, with a scripted
+agent in throw-away projects, kills them at random moments (while they start, in a stage, around a
+commit), resumes them until they end, and compares history, files and backlog with those of an
+undisturbed command. `claude` is `run` with the real Claude Code CLI (npm installs it) on a scripted
+model. It looks for lost or doubled work, processes, locks and temporary files. For memory and
+descriptors over a long backlog see `python -m tests.soak`.
 Nothing depends on time. The exit code is 1 if anything is wrong; the projects are then kept.
 """
 
@@ -29,7 +27,6 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from tests.endurance.kills import MOMENTS, finish, kill_in_series
-from tests.endurance.long_watch import EARLY, watch_backlog
 from tests.endurance.real import NAME as CLAUDE, claude_trial
 from tests.endurance.trials import TRIALS, Trial
 
@@ -61,60 +58,32 @@ def kills(trials: Sequence[Trial], root: Path, *, count: int, seed: int) -> list
     return problems
 
 
-def watch(root: Path, *, items: int, kills: int, seed: int) -> list[str]:
-    """Watch a long backlog and print its figures; return the problems."""
-    done = watch_backlog(root / "watch", items=items, kills=kills, seed=seed)
-    print(
-        f"{done.items} items, {done.kills} kills, {done.answered} answers: {done.seconds:.0f} s, "
-        f"{done.seconds / done.items:.2f} s each"
-    )
-    early = [sample for sample in done.samples if sample.items >= EARLY]
-    if early:
-        first, last = early[0], early[-1]
-        cpu = done.cpu / last.items * 1e3
-        print(f"the last process, of {last.items} items, took {cpu:.0f} ms of CPU each")
-        print("| of the last process | RSS | descriptors | threads |\n|---|---|---|---|")
-        for sample in (first, early[len(early) // 2], last):
-            used = f"{sample.rss:.1f} MiB | {sample.descriptors} | {sample.threads}"
-            print(f"| after {sample.items} items | {used} |")
-    return done.problems
-
-
 def main() -> int:
-    """Run the requested trial."""
+    """Run the requested trials."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.endurance",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = parser.add_subparsers(dest="command", required=True)
-    killing = commands.add_parser("kills", help="kill commands at random moments")
-    killing.add_argument(
+    parser.add_argument(
         "names",
         nargs="*",
         metavar="COMMAND",
         help=f"any of {', '.join(_NAMES)}; default: all but the last",
     )
-    killing.add_argument("--count", type=int, default=40, help="at least so many kills")
-    watching = commands.add_parser("watch", help="watch a long backlog")
-    watching.add_argument("--items", type=int, default=300, help="how long the backlog is")
-    watching.add_argument("--kills", type=int, default=3, help="how often the watch is killed")
-    for each in (killing, watching):
-        each.add_argument("--seed", type=int, default=1, help="the same seed, the same moments")
+    parser.add_argument("--count", type=int, default=40, help="at least so many kills")
+    parser.add_argument("--seed", type=int, default=1, help="the same seed, the same moments")
     asked = parser.parse_args()
-    for name in getattr(asked, "names", ()):
+    for name in asked.names:
         if name not in _NAMES:
             parser.error(f"there is no trial {name!r}: choose from {', '.join(_NAMES)}")
     root = Path(tempfile.mkdtemp(prefix="endurance-")).resolve()
-    if asked.command == "kills":
-        with ExitStack() as stack:
-            trials = [
-                stack.enter_context(claude_trial()) if name == CLAUDE else TRIALS[name]
-                for name in asked.names or TRIALS
-            ]
-            problems = kills(trials, root, count=asked.count, seed=asked.seed)
-    else:
-        problems = watch(root, items=asked.items, kills=asked.kills, seed=asked.seed)
+    with ExitStack() as stack:
+        trials = [
+            stack.enter_context(claude_trial()) if name == CLAUDE else TRIALS[name]
+            for name in asked.names or TRIALS
+        ]
+        problems = kills(trials, root, count=asked.count, seed=asked.seed)
     for problem in problems:
         print(problem, file=sys.stderr)
     if problems:

@@ -22,9 +22,9 @@ from cuggino.storage import Workspace, attempt_of
 PAUSE = 0.01
 BROKEN = "broken"
 """The file whose content makes the check fail."""
-KINDS = ("good", "rounds", "check", "issue", "stall", "crash")
-"""What an item may be: approved at once; in the second iteration; once its check passes; once a
-question is answered; never, as its reviews repeat; never, as its agent crashes."""
+KINDS = ("good", "rounds", "check", "stall", "crash")
+"""What an item may be: approved at once; in the second iteration; once its check passes; never, as
+its reviews repeat; never, as its agent crashes."""
 
 SHARED = "shared"
 """The kind of an item that is approved at once, and adds a line where others do, too."""
@@ -42,11 +42,6 @@ _ITEM = r"Write (?P<name>{name}), (?P<kind>\w+)\."
 def item_text(name: str, kind: str) -> str:
     """Return the text of a backlog item."""
     return f"Write {name}, {kind}.\n"
-
-
-def answer_path(project: Path, name: str) -> Path:
-    """Return the specification that answers the question about an item."""
-    return project / ".specs" / "answers" / f"{name}.md"
 
 
 TASKS = 8
@@ -138,8 +133,7 @@ def _scenario_for(options: SpawnOptions) -> Scenario:
         found = item.search(Path(options.env["CUGGINO_SESSION_FILE"]).read_text())
     assert found is not None, f"the {options.role} session names no item"
     name, kind = found["name"], found["kind"]
-    if kind == "issue" and answer_path(options.cwd, name).exists():
-        kind = "good"
+
     return scenario(name, kind)
 
 
@@ -165,8 +159,7 @@ def scenario(name: str, kind: str) -> Scenario:
         case "check":
             breaks, mends = ({"write": BROKEN, "text": text} for text in (f"{name}\n", ""))
             implementing = [_session(final, breaks, done), _session(mends, fixed)]
-        case "issue":
-            planning = _session({"say": f"<SPEC_ISSUE>How is {name} spelled?</SPEC_ISSUE>"})
+
         case "stall":
             implementing, reviewing = [_session(draft, done)], [refused]
         case "shared":

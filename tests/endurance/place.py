@@ -32,9 +32,9 @@ _HOOK = "echo . >>.git/count-{name}; sleep 0.05\n"
 class Place:
     """A folder with a committed project, and its own home and folder for temporary files."""
 
-    def __init__(self, root: Path, files: Mapping[str, str]) -> None:
+    def __init__(self, root: Path, files: Mapping[str, str], *, name: str = "project") -> None:
         self.root = root.resolve()
-        self.folder, self.temp = self.root / "project", self.root / "temp"
+        self.folder, self.temp = self.root / name, self.root / "temp"
         for made in (self.folder, self.temp, self.root / "home"):
             made.mkdir(parents=True)
         self.env = {
@@ -51,8 +51,8 @@ class Place:
         self.outputs = self.root
         """The folder of what commands print."""
         self._starts = 0
-        for name, text in files.items():
-            path = self.folder / name
+        for file, text in files.items():
+            path = self.folder / file
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         self.git("init", "--quiet", "--initial-branch=work")
@@ -60,10 +60,10 @@ class Place:
         self.git("config", "user.email", "endurance@example.org")
         self.git("add", "-A")
         self.git("commit", "--quiet", "-m", "begin")
-        for name in ("pre-commit", "post-commit"):
-            hook = self.folder / ".git" / "hooks" / name
+        for kind in ("pre-commit", "post-commit"):
+            hook = self.folder / ".git" / "hooks" / kind
             hook.parent.mkdir(exist_ok=True)
-            hook.write_text("#!/bin/sh\n" + _HOOK.format(name=name))
+            hook.write_text("#!/bin/sh\n" + _HOOK.format(name=kind))
             hook.chmod(0o755)
 
     def git(self, *words: str) -> str:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.endurance.kills import kill_in_series
-from tests.endurance.long_watch import kinds, watch_backlog
 from tests.endurance.place import ROOT
 from tests.endurance.trials import TRIALS
 from tests.limits import LIMIT
@@ -21,7 +20,7 @@ pytestmark = pytest.mark.real_agent  # many processes for a long time: with the 
 def test_kills_of_one_command(command: str) -> None:
     """Each series is a row of the table, and the kills are counted."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.endurance", "kills", command, "--count", "4"],
+        [sys.executable, "-m", "tests.endurance", command, "--count", "4"],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -47,12 +46,3 @@ def test_differing_outcome(tmp_path: Path) -> None:
     (problem,) = series.problems
     assert problem.startswith("history differs:\n")
     assert "-another history" in problem
-
-
-def test_long_watch(tmp_path: Path) -> None:
-    """Each item of each kind is accounted for, and the last process is measured."""
-    assert {"good", "issue", "check", "rounds", "stall", "crash"} == {*kinds(20).values()}
-    done = watch_backlog(tmp_path, items=20, kills=1, seed=1)
-    assert [] == done.problems
-    assert (1, 1) == (done.kills, done.answered)
-    assert done.samples[-1].items >= 20 - 20 // 3 - 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,13 +12,15 @@ from typing import Any
 
 from cuggino.events import Approved, Done, PlanComplete, Progress, RunContinued
 from cuggino.storage import has_ended, list_journals
-from tests.endurance.agent import PAUSE, SHARED, ItemAgent, TaskAgent, item_text
+from tests.endurance.agent import KINDS, PAUSE, SHARED, ItemAgent, TaskAgent, item_text
 from tests.endurance.place import Place
 
 AGENT = f"{ItemAgent.__module__}:{ItemAgent.__qualname__}"
 _COUNT = 6
 NAMES = tuple(f"word-{number}" for number in range(1, _COUNT + 1))
 _IGNORED = ".cuggino/\nscenario.toml\n"
+_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}")
+"""What a file in the folder of findings is named after: its run."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class Trial:
             "history": self.history(place),
             "files": place.git("ls-tree", "-r", "HEAD"),
             "left": sorted(
-                path.name
+                _ID.sub("ID", path.name)
                 for folder in (
                     place.workspace.backlog,
                     place.workspace.parked,
@@ -164,8 +167,9 @@ def watch_place(root: Path, kinds: Mapping[str, str], **settings: Any) -> Place:
 
 
 def _watch(root: Path) -> Place:
-    kinds = ("good", "rounds", "check")
-    return watch_place(root, {name: kinds[at % len(kinds)] for at, name in enumerate(NAMES)})
+    """Return a place for a watch, two of whose items are parked in the end."""
+    kinds = {name: KINDS[at % len(KINDS)] for at, name in enumerate(NAMES)}
+    return watch_place(root, kinds, maxRetries=0, maxAttempts=2, retrySeconds=1, reviewPatience=2)
 
 
 def _slots(root: Path) -> Place:
@@ -208,13 +212,10 @@ def _paid_twice(place: Place) -> list[str]:
     return [f"{item} {tag}: {times}" for (item, tag), times in had.items() if times > 1]
 
 
-def _archived_in_any_order(place: Place) -> list[str]:
-    return sorted(archived(place))
-
-
-def archived(place: Place) -> list[str]:
-    """Return the names in the archive in the order of time, without their ids."""
-    return [path.name[37:] for path in sorted(place.workspace.archive.iterdir())]
+def _archived(place: Place) -> list[str]:
+    """Return the names of approved items in the archive, without their ids."""
+    names = (path.name[37:] for path in place.workspace.archive.iterdir())
+    return sorted(name for name in names if name.startswith("approved-"))
 
 
 def _deliver(root: Path) -> Place:
@@ -299,14 +300,14 @@ TRIALS: Mapping[str, Trial] = {
     trial.name: trial
     for trial in (
         Trial("run", run_place, ("run", "--focus", "all words"), ("run", "--resume")),
-        Trial("watch", _watch, ("watch",), ("watch",), is_endless=True, result=archived),
+        Trial("watch", _watch, ("watch",), ("watch",), is_endless=True, result=_archived),
         Trial(
             "slots",
             _slots,
             ("watch",),
             ("watch",),
             is_endless=True,
-            result=_archived_in_any_order,
+            result=_archived,
             history=_landings,
         ),
         Trial(

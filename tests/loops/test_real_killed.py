@@ -111,7 +111,7 @@ def _of(project: Site) -> Iterator[psutil.Process]:
                 yield process
 
 
-# -- a watch with slots and a run with hands; `python -m tests.endurance kills slots` does more
+# -- a watch with slots and a run with hands; `python -m tests.endurance slots` does more
 
 
 def test_killed_hands_land_the_same_tasks(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The contract of every operator: disposal, errors, sources and subscribers that misbehave."""
+"""The contract of every operator: disposal, errors, bursts, and who misbehaves on either side."""
 
 from __future__ import annotations
 
@@ -6,21 +6,28 @@ import asyncio
 import inspect
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import pytest
 import reactivex as rx
+from hypothesis import given, strategies as st
 from reactivex import Observable, abc, operators as ops
-from reactivex.disposable import Disposable
+from reactivex.disposable import (
+    BooleanDisposable,
+    CompositeDisposable,
+    Disposable,
+    SerialDisposable,
+)
+from reactivex.subject import Subject
 
 import cuggino
-from cuggino import operators
+from cuggino import events as ev, operators
 from cuggino.domain.spending import Budget
 from cuggino.errors import AgentFailed, QuotaExceeded
-from cuggino.events import AgentMessage
+from cuggino.events import AgentMessage, Usage, UsageUpdate
 from cuggino.folders import watch_file_count
 from cuggino.operators import (
     Flow,
@@ -36,6 +43,7 @@ from cuggino.operators import (
     idle_timeout,
     interrupt_when,
     managed,
+    marker_tags,
     merge_at_most,
     on_loop,
     only,
@@ -57,6 +65,7 @@ from cuggino.operators.merge_now import merge_now
 from cuggino.operators.supervision import RETRIES, liveness
 from cuggino.testing import Marbles, VirtualClock
 from tests.limits import LIMIT
+from tests.operators.policies import pending
 
 Operator = Callable[[Observable[Any]], Observable[Any]]
 
@@ -132,6 +141,38 @@ ON_A_LANE: MappingProxyType[str, Operator] = MappingProxyType(
 EVERY = SYNCHRONOUS | ON_A_LANE
 
 
+def _handled(order: list[str]) -> Callable[[Exception], Observable[Any]]:
+    def handle(_error: Exception) -> Observable[Any]:
+        order.append("handled")
+        return rx.empty()
+
+    return handle
+
+
+Follow = tuple[AgentMessage | UsageUpdate | Exception, Callable[[list[str]], Any], str]
+FOLLOWED: dict[str, Follow] = {
+    "catch_tag": (
+        QuotaExceeded("x"),
+        lambda order: catch_tag(QuotaExceeded, _handled(order)),
+        "handled",
+    ),
+    "retry_session": (
+        AgentFailed("x", reason="overloaded"),
+        lambda _: retry_session(RETRIES.times(1)),
+        "AgentRetry",
+    ),
+    "wait_for_quota": (QuotaExceeded("x"), lambda _: wait_for_quota(), "QuotaWaiting"),
+    "within_budget": (
+        UsageUpdate(usage=Usage(output_tokens=101)),
+        lambda _: within_budget(Budget(tokens=100)),
+        "BudgetExceeded",
+    ),
+}
+"""Operators that do something when their source has ended, or end it: the cause, and what follows.
+
+The operator is given the list in which the steps are noted.
+"""
+
 PLUMBING = {
     "alongside": alongside,
     "join_split_messages": join_split_messages,
@@ -182,7 +223,7 @@ def test_a_subscribers_exception_reaches_on_error(name: str, ending: str) -> Non
         assert 1 >= sum(end is None or end >= 0 for _, end in source.subscriptions) or (
             name == "merge_now"
         )
-        assert [] == [item for item, _ in t.scheduler._queue.items if not item.is_cancelled()]
+        assert 0 == pending(t)
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -262,6 +303,35 @@ def test_a_source_that_ends_within_subscribe(name: str, fails: bool) -> None:
     assert order[-1] == "ended" or "ended" not in order
 
 
+@pytest.mark.parametrize("name", FOLLOWED)
+@pytest.mark.parametrize("at_once", [False, True])
+def test_the_source_is_released_before_what_follows(name: str, at_once: bool) -> None:
+    """An agent is gone before its retry, its wait or its failure is announced."""
+    cause, operator, follows = FOLLOWED[name]
+    clock, order = VirtualClock(), list[str]()
+
+    def subscribe(observer: Any, scheduler: Any = None) -> abc.DisposableBase:
+        def end(*_: object) -> None:
+            if isinstance(cause, Exception):
+                observer.on_error(cause)
+            else:
+                observer.on_next(cause)
+
+        held = Disposable(lambda: order.append("released"))
+        if at_once:
+            end()
+            return held
+        return CompositeDisposable(scheduler.schedule_relative(1.0, end), held)
+
+    Observable(subscribe).pipe(operator(order)).subscribe(
+        lambda event: order.append(event.tag),
+        lambda error: order.append(type(error).__name__),
+        scheduler=clock,
+    )
+    clock.advance_to(10.0)
+    assert order.index("released") == order.index(follows) - 1
+
+
 @pytest.mark.parametrize("name", EVERY)
 def test_disposal_releases_everything(name: str) -> None:
     """When `dispose` returns, no source is subscribed and no timer is pending."""
@@ -273,7 +343,7 @@ def test_disposal_releases_everything(name: str) -> None:
     held.dispose()
     assert source.subscriptions
     assert None not in [end for _, end in source.subscriptions]
-    assert [] == [item for item, _ in t.scheduler._queue.items if not item.is_cancelled()]
+    assert 0 == pending(t)
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -520,3 +590,160 @@ def test_a_bare_yield_can_be_survived() -> None:
             yield from emit("x")
 
     t.check(flow(bare), "(x|)")
+
+
+ENDED = ev.SessionEnded(outcome="completed", cost_usd=0.5, usage=ev.Usage(input_tokens=900))
+TAGS = marker_tags(ev.Note, ev.Done, ev.Approved)
+
+
+def tokens(count: int) -> ev.UsageUpdate:
+    return ev.UsageUpdate(usage=ev.Usage(input_tokens=count))
+
+
+WORK: list[ev.Event] = [
+    ev.AgentMessage(text="one", message_id="m1"),
+    ev.MessageDelta(text="two", message_id="m2"),
+    ev.ToolCall(name="Bash", input={}, id="t"),
+    tokens(10),
+    ev.ToolResult(name="t", output="out"),
+]
+
+
+def burst(events: Iterable[Any], *, ends: bool = True) -> Observable[Any]:
+    """A source that emits all events in one action of its lane, unless it is disposed."""
+    given = list(events)
+
+    def subscribe(
+        observer: abc.ObserverBase[Any], scheduler: abc.SchedulerBase | None = None
+    ) -> abc.DisposableBase:
+        is_cut = BooleanDisposable()
+
+        def act(*_: object) -> None:
+            for event in given:
+                if is_cut.is_disposed:
+                    return
+                observer.on_next(event)
+            if ends:
+                observer.on_completed()
+
+        assert scheduler is not None
+        return rx.disposable.CompositeDisposable(is_cut, scheduler.schedule(act))
+
+    return Observable(subscribe)
+
+
+def one_by_one(events: Sequence[Any]) -> Observable[Any]:
+    """The same events, each in an action of its own."""
+
+    def subscribe(
+        observer: abc.ObserverBase[Any], scheduler: abc.SchedulerBase | None = None
+    ) -> abc.DisposableBase:
+        return rx.from_iterable(events, scheduler).subscribe(observer, scheduler=scheduler)
+
+    return Observable(subscribe)
+
+
+def seen_of(stream: Observable[Any]) -> list[tuple[str, Any]]:
+    """Return the notifications, errors as text."""
+    return [
+        (kind, str(value) if isinstance(value, Exception) else value)
+        for _, kind, value in Marbles().record(stream)
+    ]
+
+
+PASSING = {
+    name: operator
+    for name, operator in {**EVERY, "merge_now": merge_now}.items()
+    if "," not in name and name not in ("only", "repeat_on")
+}
+"""Operators that pass every event on once; these two choose and repeat."""
+
+
+@pytest.mark.parametrize("name", PASSING)
+def test_events_at_once_stay_in_order(name: str) -> None:
+    """Every operator passes the events on one by one, in order."""
+    expected = [("next", event) for event in [*WORK, ENDED]]
+    assert [*expected, ("completed", None)] == seen_of(PASSING[name](burst([*WORK, ENDED])))
+
+
+@pytest.mark.parametrize("name", PASSING)
+@pytest.mark.parametrize("position", [0, 2])
+def test_disposal_between_two_events_at_once(name: str, position: int) -> None:
+    """Nothing comes after the event whose subscriber disposes the subscription."""
+    seen: list[ev.Event] = []
+    held = SerialDisposable()
+
+    def take(event: ev.Event) -> None:
+        seen.append(event)
+        if event == WORK[position]:
+            held.dispose()
+
+    t = Marbles()
+    stream = PASSING[name](burst([*WORK, ENDED]))
+    held.disposable = stream.subscribe(take, scheduler=t.clock)
+    t.clock.advance_by(1)
+    assert WORK[: position + 1] == seen
+
+
+def supervised(agent: Observable[Any]) -> Observable[Any]:
+    """The agent with all that is around it in a stage."""
+    policies: list[Any] = [
+        extract_markers(TAGS, at_end=lambda e: isinstance(e, ev.Approved)),
+        until_terminal(
+            lambda e: isinstance(e, ev.Approved),
+            linger=1,
+            settle=lambda e: isinstance(e, ev.SessionEnded),
+        ),
+        idle_timeout(idle=60, tool=120),
+        stage_timeout(3600),
+        retry_session(Schedule.exponential("1s").times(1)),
+        wait_for_quota(wait=False),
+        within_budget(Budget(tokens=100)),
+    ]
+    for policy in policies:
+        agent = policy(agent)
+    return agent
+
+
+EVENTS = st.one_of(
+    st.sampled_from(
+        [
+            *WORK,
+            ev.MessageDelta(text="Look <NOTE>", message_id="m3"),
+            ev.MessageDelta(text="n</NOTE> on.", message_id="m3"),
+            ev.AgentMessage(text="Look <NOTE>n</NOTE> on.", message_id="m3"),
+            ev.AgentMessage(text="<DONE>d</DONE>", message_id="m4"),
+            ev.AgentMessage(text="a <APPROVED>yes</APPROVED>", message_id="m5"),
+            ENDED,
+        ]
+    ),
+    st.integers(0, 120).map(tokens),
+)
+
+
+@given(events=st.lists(EVENTS, max_size=20))
+def test_a_supervised_agent_is_the_same(events: Sequence[ev.Event]) -> None:
+    """Markers, budget and endings fall on the same events, at once as one by one."""
+    assert seen_of(supervised(one_by_one(events))) == seen_of(supervised(burst(events)))
+
+
+def test_a_session_that_is_cut_by_its_subscriber() -> None:
+    """Nothing of it follows, though the stream goes on."""
+    stop: Subject[None] = Subject()
+    agent = burst(WORK, ends=False)
+
+    def story() -> Flow[None]:
+        yield from forward(agent.pipe(interrupt_when(stop)))
+        yield from emit(ENDED)
+
+    seen: list[ev.Event] = []
+
+    def take(event: ev.Event) -> None:
+        seen.append(event)
+        if event is WORK[1]:
+            stop.on_next(None)
+
+    t = Marbles()
+    flow(story).subscribe(take, scheduler=t.clock)
+    t.clock.advance_by(1)
+    assert [*WORK[:2], ENDED] == seen

@@ -1,31 +1,40 @@
-"""`extract_markers`: messages, whole, split and in deltas, to text and markers."""
+"""`extract_markers`: messages, whole, split and in deltas, and tags that must open a line."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import importlib
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 import reactivex as rx
 from hypothesis import example, given, settings, strategies as st
-from reactivex import Subject
 
 from cuggino import events as ev
+from cuggino.events import Done, Event, ToolCall
 from cuggino.operators import extract_markers
-from cuggino.operators.markers import join_split_messages
+from cuggino.operators.markers import LineTags, join_split_messages
+from cuggino.operators.markers.quoting import Quotes, Tag
 from cuggino.operators.markers.reading import Piece, Reading
-from cuggino.operators.markers.tags import FreeTags, LineTags
+from cuggino.operators.markers.tags import FreeTags
 from cuggino.testing import Marbles
+from tests.growth import is_linear
 from tests.operators.written import (
     LINES,
+    MANY,
+    MARKDOWN_TEXTS,
     MARKUP,
     QUOTED_TEXTS,
+    RETRY,
     TAGS,
     cut,
     delta,
     flat,
     message,
     messages_and_markers,
+    part,
+    parts,
     shown,
     split,
     steps,
@@ -43,6 +52,7 @@ MARKERS = {
     if issubclass(cls, ev.LlmMarkerEvent) and cls.__name__ != "CustomNote"
 } | {"CUSTOM": CustomNote}
 ROWS = rows("markers")
+PING = ev.PingEvent(timestamp=0)
 
 
 @each("row", ROWS)
@@ -95,16 +105,7 @@ def test_without_tags_nothing_is_one() -> None:
         ("<NOTE>\n```\n</NOTE>\n```\nreal\n</NOTE>", ["Note(```\n</NOTE>\n```\nreal)"]),
         ("```\nnever closed\n<DONE>x</DONE>", ["```\nnever closed\n<DONE>x</DONE>"]),
         ("``` `inline` is no fence\n<DONE>x</DONE>", ["``` `inline` is no fence", "Done(x)"]),
-    ],
-)
-def test_tags_in_markdown_code_are_text(text: str, expected: list[str]) -> None:
-    """An agent that quotes a tag in a fence or a code span does not end a run."""
-    assert expected == shown(cut(message(text, None)))
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+        # The outermost pair wins, the nearest opening tag counts, unpaired tags are text.
         ("<NOTE>a <DONE>b</DONE> c</NOTE>", ["Note(a <DONE>b</DONE> c)"]),
         ("<NOTE>a <DONE> b</NOTE> c</DONE>", ["Note(a <DONE> b)", "c</DONE>"]),
         ("<NOTE>open <DONE>x</DONE>", ["<NOTE>open", "Done(x)"]),
@@ -117,8 +118,8 @@ def test_tags_in_markdown_code_are_text(text: str, expected: list[str]) -> None:
         ),
     ],
 )
-def test_nesting_and_pairing(text: str, expected: list[str]) -> None:
-    """The outermost pair wins, the nearest opening tag counts, unpaired tags are text."""
+def test_one_message(text: str, expected: list[str]) -> None:
+    """An agent that quotes a tag in a fence or a code span does not end a run."""
     assert expected == shown(cut(message(text, None)))
 
 
@@ -136,43 +137,85 @@ def test_parts_of_one_message_are_joined() -> None:
             assert markers == ["Note(a `</NOTE>` b)", "Done(c)"]
 
 
-def test_a_marker_never_spans_two_messages() -> None:
-    """An unfinished marker at the end of a message is text, also across messages without ids."""
-    for first, second in (("1", "2"), (None, None)):
-        seen = shown(cut(message("<DONE>a", first), message("b</DONE>", second)))
-        assert ["<DONE>a", "b</DONE>"] == seen
+CALL = ev.ToolCall(name="Bash")
+ENDED = ev.SessionEnded(outcome="completed")
+NOTE = "<NOTE>n</NOTE>"
+NOTES = f"Hm. {NOTE} {NOTE} <DONE>d</DONE>"
+BEGUN = part("a <NOTE>b")
 
 
-def test_an_unfinished_marker_is_shown_before_what_follows_the_message() -> None:
-    """Held text is released by the next event of another kind, by the end and by an error."""
-    call = ev.ToolCall(name="Bash")
-    assert shown(cut(message("<DONE>a"), call)) == ["<DONE>a", "ToolCall"]
-    assert shown(cut(message("<DONE>a"))) == ["<DONE>a"]
-    seen: list[ev.Event] = []
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        # A marker never spans two messages, also not messages without ids.
+        ([message("<DONE>a", "1"), message("b</DONE>", "2")], ["<DONE>a", "b</DONE>"]),
+        ([message("<DONE>a", None), message("b</DONE>", None)], ["<DONE>a", "b</DONE>"]),
+        # Signs of life and thoughts do not end a message.
+        (
+            [message("<DONE>a"), PING, ev.Thinking(text="hm"), message("</DONE>")],
+            ["PingEvent", "Thinking", "Done(a)"],
+        ),
+        # What is unfinished is text, when its message is over or the session is.
+        ([message("<DONE>a"), CALL], ["<DONE>a", "ToolCall"]),
+        ([message("<DONE>a")], ["<DONE>a"]),
+        ([*BEGUN, CALL], ["+a", "a", "<NOTE>b", "ToolCall"]),
+        (BEGUN, ["+a", "a", "<NOTE>b"]),
+        ([*BEGUN, delta("</NOT", "m"), ENDED], ["+a", "a", "<NOTE>b", "SessionEnded"]),
+        # Of a message that is taken back, emitted pieces stay, and a repetition adds only new ones.
+        (
+            [
+                *(delta(f"{NOTE} So <DONE>d</"), RETRY, delta("Well. <NOTE>", "m2"), RETRY),
+                *(*part(NOTES, message_id="m3"), *part(NOTE, message_id="m4")),
+            ],
+            [
+                *("Note(n)", "+So", "SystemMessage", "+Well.", "SystemMessage"),
+                *("+Hm.", "Hm.", "Note(n)", "Done(d)", "Note(n)"),
+            ],
+        ),
+        # Once a message is complete, a marker of a discarded one may be repeated.
+        (
+            [delta(NOTE), *part("Well.", message_id="m2"), *part(NOTE, message_id="m3")],
+            ["Note(n)", "+Well.", "Well.", "Note(n)"],
+        ),
+        # A retry that does not stream emits only new text, and no marker twice.
+        (
+            [delta(f"{NOTE} and <NO"), RETRY, message(f"{NOTE}<NOTE>o</NOTE>", "m2")],
+            ["Note(n)", "+and", "SystemMessage", "Note(o)"],
+        ),
+        # Text held back as a possible tag precedes the whole text that starts with it, or waits on.
+        (part("a ` </NOTE> b"), ["+a `", "+ </NOTE> b", "a ` </NOTE> b"]),
+        ([delta("a ` </NOTE> b"), message("a ` </NOTE> c")], ["+a `", "a ` </NOTE> c"]),
+        ([delta("a ` </NOTE> b"), message("zz a ` </NOTE> b")], ["+a `", "zz a ` </NOTE> b"]),
+        (part("a </NOT"), ["+a", "a", "</NOT"]),
+        ([delta("</NOTE"), message("<DONE> x")], ["<DONE> x"]),
+    ],
+)
+def test_several_events(events: Sequence[ev.Event], expected: list[str]) -> None:
+    """A marker is read within its message, which other events, retries and the end may cut."""
+    assert expected == shown(cut(*events))
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [(message("<DONE>a"), ["<DONE>a"]), (delta("<NOTE>n</NOTE> <NOTE>a"), ["Note(n)"])],
+)
+def test_an_error_in_the_midst_of_a_message(event: ev.Event, expected: list[str]) -> None:
+    """A complete part is shown, one that is not complete is no text; the error passes on."""
     errors: list[Exception] = []
-    rx.concat(rx.of(message("<DONE>a")), rx.throw(RuntimeError())).pipe(
-        extract_markers(TAGS)
-    ).subscribe(seen.append, errors.append)
-    assert [event.text for event in seen if isinstance(event, ev.AgentMessage)] == ["<DONE>a"]
-    assert len(errors) == 1
+    seen: list[ev.Event] = []
+    failing = rx.concat(rx.of(event), rx.throw(RuntimeError()))
+    failing.pipe(extract_markers(TAGS)).subscribe(seen.append, errors.append)
+    assert (expected, 1) == (shown(seen), len(errors))
 
 
-def test_signs_of_life_and_thoughts_do_not_end_a_message() -> None:
-    """Pings and thoughts between two parts pass, and the parts are still joined."""
-    ping, thought = ev.PingEvent(timestamp=1), ev.Thinking(text="hm")
-    events = shown(cut(message("<DONE>a"), ping, thought, message("</DONE>")))
-    assert events == ["PingEvent", "Thinking", "Done(a)"]
+def test_a_tag_that_fails() -> None:
+    """An exception of the function that makes the marker is the error; nothing follows it."""
+    t = Marbles(a=message("<NOTE>n</NOTE>"), x=CALL)
 
+    def refuse(_content: str) -> ev.Event:
+        raise t.error
 
-def test_a_complete_marker_is_emitted_at_once() -> None:
-    """A marker is not held back until its message ends."""
-    assert ["so", "Done(x)"] == shown(steps([message("so <DONE>x</DONE>")])[0])
-
-
-def test_a_sub_agents_text_holds_no_marker() -> None:
-    """A tag in a sub-agent's text passes as text."""
-    inner = ev.AgentMessage(text="<DONE>x</DONE>", parent_tool_use_id="t1")
-    assert [inner] == cut(inner)
+    t.check(t.cold("x-a-x").pipe(extract_markers({"NOTE": refuse})), "x-#")
 
 
 @pytest.mark.parametrize(
@@ -193,12 +236,6 @@ def test_text_after_a_failed_session(event: ev.Event, *, is_read: bool) -> None:
     assert (last == ev.Done(content="x")) == is_read != (last is done)
 
 
-def test_other_events_pass_unchanged() -> None:
-    """Events that are no agent message are the same objects after the operator."""
-    ended = ev.SessionEnded(outcome="completed")
-    assert ended is cut(ended)[0]
-
-
 @given(st.text(alphabet="<>/`~\n aDONE_T", max_size=200))
 def test_no_text_is_lost_or_invented(text: str) -> None:
     """Without markers all visible characters of a message come out, in order."""
@@ -208,20 +245,6 @@ def test_no_text_is_lost_or_invented(text: str) -> None:
             not text.strip() and not pieces
         )
 
-
-def test_ten_mebibytes_in_one_message() -> None:
-    """The marker at the end of a 10 MiB message is found, and the text before it is whole."""
-    text = "x" * (10 * 1024 * 1024)
-    first, second = cut(message(text + "<DONE>end</DONE>", None))
-    assert isinstance(first, ev.AgentMessage)
-    assert len(text) == len(first.text)
-    assert ev.Done(content="end") == second
-
-
-MANY = settings().max_examples
-"""As many examples as the profile asks for; quick ones can be had by the hundred."""
-PING = ev.PingEvent(timestamp=0)
-RETRY = ev.SystemMessage(text="Retrying")
 
 WORDS = st.sampled_from(
     ["<NOTE>", "</NOTE>", "<NOTE>n</NOTE>", "<DO", "NE>", "<", "</", "<X>", "````", "\n<"]
@@ -295,79 +318,6 @@ def test_the_deltas_that_come_out_are_the_pieces(
     assert open_text == ""
 
 
-def test_a_marker_comes_with_its_closing_tag() -> None:
-    """The marker and the text before it come with the delta that closes it, and only then."""
-    text = "Look. <NOTE>n</NOTE> On."
-    seen = steps([*map(delta, text), message(text)])
-    closing = text.index("</NOTE>") + len("</NOTE>") - 1
-    assert ["Look.", "Note(n)"] == shown(seen[closing])
-    assert ["On."] == shown(seen[-2])
-    assert ["Look.", "Note(n)", "On."] == shown(messages_and_markers(flat(seen)))
-    assert "Look." == "".join(
-        e.text for e in flat(seen[:closing]) if isinstance(e, ev.MessageDelta)
-    )
-
-
-def test_parts_in_deltas_are_joined() -> None:
-    """A marker that begins in one part is emitted when deltas of the next part close it."""
-    seen = steps(
-        [delta("<NOTE>a"), message("<NOTE>a"), delta("b</NOTE> c"), message("b</NOTE> c", "m")]
-    )
-    assert [[], [], ["Note(ab)", "+c"], ["c"], []] == [shown(step) for step in seen]
-
-
-def test_what_is_unfinished_at_the_end_of_a_message_is_text() -> None:
-    """A tag that nothing closes comes as text, when the message is over or the session is."""
-    begun = [delta("a <NOTE>b"), message("a <NOTE>b")]
-    assert ["+a", "a", "<NOTE>b", "ToolCall"] == shown(cut(*begun, ev.ToolCall(name="Bash")))
-    assert ["+a", "a", "<NOTE>b"] == shown(cut(*begun))
-    ended = ev.SessionEnded(outcome="completed")
-    unfinished = delta("</NOT", "m")
-    assert ["+a", "a", "<NOTE>b", "SessionEnded"] == shown(cut(*begun, unfinished, ended))
-
-
-def test_a_message_that_is_taken_back() -> None:
-    """Emitted pieces stay, unfinished ones are dropped, and a repetition adds only new ones."""
-    again = "Hm. <NOTE>n</NOTE> <NOTE>n</NOTE> <DONE>d</DONE>"
-    seen = cut(
-        delta("<NOTE>n</NOTE> So <DONE>d</"),
-        RETRY,
-        delta("Well. <NOTE>", "m2"),
-        RETRY,
-        *(delta(again, "m3"), message(again, "m3")),
-        *(delta("<NOTE>n</NOTE>", "m4"), message("<NOTE>n</NOTE>", "m4")),
-    )
-    told = [item for item in shown(seen) if not item.startswith("+")]
-    assert [
-        "Note(n)",
-        "SystemMessage",
-        "SystemMessage",
-        "Hm.",
-        "Note(n)",
-        "Done(d)",
-        "Note(n)",
-    ] == (told)
-
-
-def test_what_was_taken_back_can_be_said_later() -> None:
-    """Once a message is complete, a marker of a discarded one may be repeated."""
-    note = "<NOTE>n</NOTE>"
-    seen = cut(
-        delta(note),
-        *(delta("Well.", "m2"), message("Well.", "m2")),
-        *(delta(note, "m3"), message(note, "m3")),
-    )
-    assert ["Note(n)", "+Well.", "Well.", "Note(n)"] == shown(seen)
-
-
-def test_a_message_that_is_said_anew_without_deltas() -> None:
-    """A retry that does not stream emits only new text, and no marker twice."""
-    seen = cut(
-        delta("<NOTE>n</NOTE> and <NO"), RETRY, message("<NOTE>n</NOTE><NOTE>o</NOTE>", "m2")
-    )
-    assert ["Note(n)", "+and", "SystemMessage", "Note(o)"] == shown(seen)
-
-
 def test_markers_that_wait_for_the_end() -> None:
     """Markers of `at_end` and everything after them come with the complete part, or never."""
     text = "a <NOTE>1</NOTE> b <DONE>d</DONE> c <NOTE>2</NOTE>"
@@ -405,40 +355,6 @@ def test_a_sub_agent_at_the_same_time() -> None:
     assert [inner, call, whole, ev.Note(content="ab")] == seen
 
 
-def test_nothing_is_held_after_disposal() -> None:
-    """Disposal in the midst of a message lets go of the source, and nothing more is emitted."""
-    source: Subject[ev.Event] = Subject()
-    seen: list[ev.Event] = []
-    subscription = source.pipe(extract_markers(TAGS)).subscribe(seen.append)
-    source.on_next(delta("<NOTE>a"))
-    subscription.dispose()
-    assert ([], []) == (source.observers, seen)
-
-
-def test_an_error_in_the_midst_of_a_message() -> None:
-    """A part that is not complete is not text; the error passes on."""
-    errors: list[Exception] = []
-    seen: list[ev.Event] = []
-    failing = rx.concat(rx.of(delta("<NOTE>n</NOTE> <NOTE>a")), rx.throw(RuntimeError()))
-    failing.pipe(extract_markers(TAGS)).subscribe(seen.append, errors.append)
-    assert (["Note(n)"], 1) == (shown(seen), len(errors))
-
-
-@pytest.mark.parametrize(
-    ("begun", "whole", "expected"),
-    [
-        ("a ` </NOTE> b", "a ` </NOTE> b", ["+a `", "+ </NOTE> b", "a ` </NOTE> b"]),
-        ("a ` </NOTE> b", "a ` </NOTE> c", ["+a `", "a ` </NOTE> c"]),
-        ("a ` </NOTE> b", "zz a ` </NOTE> b", ["+a `", "zz a ` </NOTE> b"]),
-        ("a </NOT", "a </NOT", ["+a", "a", "</NOT"]),
-        ("</NOTE", "<DONE> x", ["<DONE> x"]),
-    ],
-)
-def test_what_was_held_back_of_a_text(begun: str, whole: str, expected: list[str]) -> None:
-    """Text held back as a possible tag precedes the whole text that starts with it, or waits on."""
-    assert expected == shown(cut(delta(begun), message(whole)))
-
-
 FRESH = Reading(FreeTags(frozenset({"NOTE"})), LineTags(frozenset({"DONE"})))
 PART_TEXTS = st.lists(
     st.sampled_from(["<NOTE>", "</NOTE>", "<NOTE>n</NOTE>"]) | QUOTED_TEXTS, max_size=6
@@ -469,12 +385,12 @@ def test_a_part_in_pieces_is_the_whole_part(
 ) -> None:
     """A part has the same pieces whole, cut anywhere, or read again after something else."""
     whole = cut = single = FRESH
-    for part in parts:
+    for text in parts:
         whole.feed(other)  # a value: what is read from here changes nothing
-        expected, whole = whole.read_part(part, is_last=False)
-        seen, cut = read(cut, *split(part, places))
+        expected, whole = whole.read_part(text, is_last=False)
+        seen, cut = read(cut, *split(text, places))
         assert expected == seen
-        seen, single = read(single, *part)
+        seen, single = read(single, *text)
         assert expected == seen
     assert whole.end_message() == cut.end_message() == single.end_message()
 
@@ -509,3 +425,513 @@ def test_joined(source: str, expected: str) -> None:
         x=ev.ToolCall(name="Bash"),
     )
     t.check(t.cold(source).pipe(join_split_messages(["DONE"])), expected)
+
+
+MARKDOWN: Any = importlib.import_module("markdown_it").MarkdownIt("commonmark")
+DONE = "<DONE>x</DONE>"
+NAMES = frozenset({"DONE", "SPEC_ISSUE"})
+TAG = re.compile(r"<(/?)(?:DONE|SPEC_ISSUE)>")
+
+
+def opens_paragraph_lines(text: str) -> list[int]:
+    """Return where Markdown puts an opening tag at the start of a line outside block quotes.
+
+    The tags are words to it, as they are no HTML.
+    """
+    places: list[re.Match[str]] = []
+
+    def mask(tag: re.Match[str]) -> str:
+        places.append(tag)
+        return "=" + chr(0xE000 + len(places) - 1) * (len(tag.group()) - 1)
+
+    found = []
+    quotes = 0
+    for token in MARKDOWN.parse(TAG.sub(mask, text)):
+        quotes += {"blockquote_open": 1, "blockquote_close": -1}.get(token.type, 0)
+        if token.type == "inline" and not quotes:
+            found += [places[ord(word[1]) - 0xE000] for word in _line_starts(token.children)]
+    return [tag.start() for tag in found if not tag.group(1) and _is_shallow(text, tag.start())]
+
+
+def _line_starts(tokens: Sequence[Any]) -> Iterator[str]:
+    starts = True
+    for token in tokens:
+        if starts and token.type == "text" and re.match("=[\ue000-\uf8ff]", token.content):
+            yield token.content
+        starts = token.type in ("softbreak", "hardbreak") or (starts and not token.content)
+
+
+def _is_shallow(text: str, at: int) -> bool:
+    return re.fullmatch(" {0,3}", re.split("[\r\n]", text[:at])[-1]) is not None
+
+
+def opening_tags(*pieces: str, quotes: Quotes | None = None) -> list[int]:
+    """Return where the tags that count open; by default, those by the rules of Markdown."""
+    reader, tags = LineTags(NAMES, quotes=quotes), list[Tag]()
+    for piece in pieces:
+        reader, found = reader.feed(piece)
+        tags += found
+    tags += reader.finish()[1]
+    assert tags == sorted(tags)
+    return [tag.start for tag in tags if not tag.closes and tag.after is None]
+
+
+def _is_read_alike(text: str) -> bool:
+    """Return whether markdown-it-py reads the text by the rules, and we as it does.
+
+    It ends a quote within a quote at an indented line that looks like a block, and counts the
+    columns of a tab there from another place: mistakes. And see `test_other_tags_are_text`.
+    """
+    is_misread = re.search(r">[ \t]*>", text) and re.search(r"[\r\n][ \t]* {4}|\t", text)
+    return not is_misread and not re.search(r"</?(?:div|pre|code|span|a)[\w-]", text, re.IGNORECASE)
+
+
+@settings(max_examples=10 * MANY)
+@given(MARKDOWN_TEXTS.filter(_is_read_alike))
+@example("> quoted\n<DONE>x</DONE>")
+@example("1. a\n   ```\n   <DONE>x</DONE>\n   ```\n<DONE>y</DONE>")
+@example("a `tick\n- b\n<DONE>x</DONE>\nc `")
+@example("a <b c='\n<DONE>\n'> d")
+@example("01. <span ---\n   <DONE>\n  </PRE>\n<DONE>\n> + ")
+@example(' b="\n- \r\n>=\n<DONE>')
+@example("- \t>\n   ```py\n<DONE>x\t<?></div>?>---<span ")
+def test_markdown_decides_what_counts(text: str) -> None:
+    """A tag counts if and only if a Markdown parser puts it at the start of a line of text."""
+    assert opens_paragraph_lines(text) == opening_tags(text)
+
+
+@settings(max_examples=5 * MANY)
+@given(QUOTED_TEXTS, st.lists(st.integers(0, 99), max_size=30))
+def test_it_may_come_in_any_pieces(text: str, places: list[int]) -> None:
+    """The pieces of a text decide nothing, and quoting only takes tags away."""
+    assert opening_tags(text) == opening_tags(*split(text, places)) == opening_tags(*text)
+    counted = opening_tags(text, quotes=Quotes())
+    assert counted == opening_tags(*split(text, places), quotes=Quotes())
+    assert counted == opening_tags(*text, quotes=Quotes())
+    assert [*filter(counted.__contains__, opening_tags(text))] == counted
+
+
+@settings(max_examples=5 * MANY)
+@given(QUOTED_TEXTS)
+@example("<DONE>a: |\n```")
+def test_what_is_before_in_paragraphs_of_its_own(text: str) -> None:
+    """Plain text and a whole marker before a text quote nothing in it."""
+    before = "Some words.\n\n<DONE>a</DONE>\n\n"
+    alone = opening_tags(text, quotes=Quotes())
+    expected = [before.index("<"), *(len(before) + place for place in alone)]
+    assert expected == opening_tags(before + text, quotes=Quotes())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("<DONE>x</DONE>", "   <DONE>x</DONE>", "All done.\n<DONE>x</DONE>"),
+        *("All done.\r\n<DONE>x</DONE>\r\n", "- a\n- b\n<DONE>x</DONE>"),
+        *("1. a\n2. b\n\n<DONE>x</DONE>", "- a\n  <DONE>x</DONE>", "# Title\n<DONE>x</DONE>"),
+        *("<DONE>x</DONE>\n---", "Title\n===\n<DONE>x</DONE>", "***\n<DONE>x</DONE>"),
+        *("| a | b |\n|---|---|\n| 1 | 2 |\n<DONE>x</DONE>", "```\ncode\n```\n<DONE>x</DONE>"),
+        *("    code\n<DONE>x</DONE>", "> quote\n\n<DONE>x</DONE>"),
+        *("> ```\n> open\n\n<DONE>x</DONE>", "- ```\n  open\n\n<DONE>x</DONE>"),
+        *("<!-- no -->\n<DONE>x</DONE>", "<div>\na\n</div>\n\n<DONE>x</DONE>"),
+        *("a lone ` tick\n\n<DONE>x</DONE>\n\nanother `", "<DONE>\nx\n</DONE>"),
+        *("<DONE>x\n> quoted\n</DONE>", "<DONE>\n- x\n  ```\n  </DONE>\n  ```\n- y</DONE>"),
+        *("<DONE>x <DONE> y</DONE>", "<DONE>x\n\n# y</DONE>", "<DONE>x\n<div>\n</DONE>"),
+        "<DONE>`</DONE>` x\n</DONE>",
+    ],
+)
+def test_what_counts(text: str) -> None:
+    """A tag that opens a line of text counts, wherever its closing tag is."""
+    seen = shown(cut(message(text), at_line_start=LINES))
+    assert 1 == len([piece for piece in seen if piece.startswith("Done(")]), seen
+
+
+@each(
+    "text",
+    [
+        *("so: <DONE>x</DONE>", "I will not respond with <DONE>x</DONE> yet."),
+        *("    <DONE>x</DONE>", "\t<DONE>x</DONE>", "Answer:\n\n    <DONE>x</DONE>"),
+        *("```\n<DONE>x</DONE>\n```", "~~~~\n<DONE>x</DONE>\n~~~\n<DONE>y</DONE>"),
+        *("```\n<DONE>x</DONE>", "- a\n  ```\n  <DONE>x</DONE>\n  ```", "`<DONE>x</DONE>`"),
+        *("a `span\n<DONE>x</DONE>\n` b", "> <DONE>x</DONE>", "> a\n<DONE>x</DONE>"),
+        *("- > a\n  <DONE>x</DONE>", "- <DONE>x</DONE>", "1. <DONE>x</DONE>", "# <DONE>x</DONE>"),
+        *("| <DONE>x</DONE> |", '{"result": "<DONE>x</DONE>"}', '"<DONE>x</DONE>"'),
+        *("**<DONE>x</DONE>**", "\\<DONE>x</DONE>", '<p title="<DONE>x</DONE>">'),
+        *('<p\ntitle="\n<DONE>x</DONE>\n">', '<a\ntitle="\n<DONE>x</DONE>\n">a</a>'),
+        *("<!-- <DONE>x</DONE> -->", "<!--\n<DONE>x</DONE>\n-->", "<!--\n\n<DONE>x</DONE>"),
+        *("a <!-- b\n<DONE>x</DONE>\n--> c", "<pre>\n\n<DONE>x</DONE>\n</pre>"),
+        *("<div>\n<DONE>x</DONE>\n</div>", "<code>\n<DONE>x</DONE>\n</code>"),
+        "<DONE> is how it ends:\n\n    <DONE>x</DONE>",
+        *("<DONE> is how it ends:\n\n> <DONE>x</DONE>", "<DONE> is how it ends: `</DONE>`"),
+    ],
+)
+def test_what_is_text(text: str) -> None:
+    """A tag in the midst of a line, in code, a quote or HTML is text; not a character is lost."""
+    assert [text.strip()] == shown(cut(message(text), at_line_start=LINES))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<DONE>x</DONE><DONE>y</DONE> <DONE>z</DONE>", ["Done(x)", "Done(y)", "Done(z)"]),
+        ("<DONE>\nx\n</DONE> <DONE>y</DONE>", ["Done(x)", "Done(y)"]),
+        ("<DONE>x\nx</DONE>\t<DONE>y</DONE>", ["Done(x\nx)", "Done(y)"]),
+        ("<DONE>x</DONE>, <DONE>y</DONE>", ["Done(x)"]),
+        ("Not <DONE>x</DONE> <DONE>y</DONE>", []),
+        ("</DONE> <DONE>y</DONE>", []),
+        ("> <DONE>x</DONE> <DONE>y</DONE>", []),
+        ("<DONE>`x</DONE> <DONE>`y</DONE>", ["Done(`x</DONE> <DONE>`y)"]),
+    ],
+)
+def test_markers_in_a_row(text: str, expected: list[str]) -> None:
+    """A tag directly behind a marker counts if that does."""
+    for events in ([message(text)], [*map(delta, text + "\n\n"), message(text + "\n\n")]):
+        seen = shown(cut(*events, at_line_start=LINES))
+        assert expected == [piece for piece in seen if piece.startswith("Done(")]
+
+
+@pytest.mark.parametrize("name", ["analysis", "NOTES", "function_calls", "x-y"])
+def test_other_tags_are_text(name: str) -> None:
+    """A line of nothing but a tag begins HTML in Markdown, but not if HTML has no such tag."""
+    text = f"<{name}>\nAll is well.\n</{name}>\n<DONE>x</DONE>"
+    assert "Done(x)" == shown(cut(message(text), at_line_start=LINES))[-1]
+
+
+@each(
+    "text, expected",
+    [
+        (
+            "a <NOTE>n</NOTE> b <DONE>d</DONE>\n> <NOTE>o</NOTE>\n\n<DONE>e</DONE> <NOTE>p</NOTE>",
+            ["a", "Note(n)", "b <DONE>d</DONE>\n>", "Note(o)", "Done(e)", "Note(p)"],
+        ),
+        (
+            "<NOTE>\n<DONE>x</DONE>\n</NOTE>\n<DONE>\n<NOTE>n</NOTE>\n</DONE>",
+            ["Note(<DONE>x</DONE>)", "Done(<NOTE>n</NOTE>)"],
+        ),
+    ],
+)
+def test_tags_that_may_be_anywhere(text: str, expected: list[str]) -> None:
+    """Other tags are found in the midst of a line, too; the outermost marker counts."""
+    assert expected == shown(cut(message(text), at_line_start=LINES))
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (("```\na", "\n<DONE>x</DONE>"), []),
+        (("I say ", "<DONE>x</DONE>"), []),
+        (("I say\n", "<DONE>x</DONE>"), ["Done(x)"]),
+        (("<DO", "NE>x</DONE>"), ["Done(x)"]),
+        (("<DONE>", "x</DONE>"), ["Done(x)"]),
+        (("> a", "\n<DONE>x</DONE>"), []),
+        (("> a\n", "\n<DONE>x</DONE>"), ["Done(x)"]),
+        (("<!--", "\n<DONE>x</DONE>"), []),
+        (("<DONE>x</DONE>\n", "\n<DONE>y</DONE>"), ["Done(x)", "Done(y)"]),
+        (("<DONE>x</DONE>\n```", "\n<DONE>y</DONE>"), ["Done(x)"]),
+        (("#\n<DONE>x</DONE>", "> more\n"), ["Done(x)"]),
+        # What is open at the end of a part quotes the next one.
+        (("<thinking>\na", f"\n{DONE}\n</thinking>"), []),
+        (("<thinking", f">\n{DONE}\n</thinking>"), []),
+        (("<thinking>\na\n", "b</thinking>\n", DONE), ["Done(x)"]),
+        (("x <y>\n<DONE>a</DONE>\n", f"{DONE}\n</y>"), ["Done(a)", "Done(x)"]),
+        (('x = """\n', f'{DONE}\n"""\n', "<DONE>y</DONE>"), ["Done(y)"]),
+        (("<thinking>\n<DONE>", "x</DONE>\n</thinking>\n", "<DONE>y</DONE>"), ["Done(y)"]),
+    ],
+)
+@pytest.mark.parametrize("in_letters", [False, True])
+def test_parts_of_one_message(
+    texts: Sequence[str], expected: list[str], *, in_letters: bool
+) -> None:
+    """The text before a part in its message decides whether the part's tags count."""
+    seen = shown(cut(*parts(*texts, in_letters=in_letters), at_line_start=LINES))
+    assert expected == [piece for piece in seen if piece.endswith(")")]
+
+
+@pytest.mark.parametrize("before", ["```\na", "> a", "<!--", "I say ", "a `"])
+def test_a_message_of_its_own(before: str) -> None:
+    """Nothing of another message decides, nor of a part before a tool call."""
+    end = message("<DONE>x</DONE>", "n")
+    assert "Done(x)" == shown(cut(message(before), end, at_line_start=LINES))[-1]
+    again = message("<DONE>x</DONE>")
+    call = ToolCall(name="Bash")
+    assert "Done(x)" == shown(cut(message(before), call, again, at_line_start=LINES))[-1]
+    assert "Done(x)" == shown(cut(delta(before), end, at_line_start=LINES))[-1]
+
+
+@pytest.mark.parametrize(
+    ("begin", "decides", "expected"),
+    [
+        ("<DONE>x</DONE>\n", "\n", ["Done(x)"]),
+        ("<DONE>x</DONE>", "\n# ", []),
+        ("<DONE>x</DONE>\n#", "\n", ["Done(x)"]),
+        ("```\n<DONE>x</DONE>\n```\n<DONE>y</DONE>\n", "\n", ["Done(y)"]),
+        ("<NOTE>n</NOTE", ">", ["Note(n)"]),
+        ("I say <DONE> and <NOTE>n</NOTE", ">", ["Note(n)"]),
+        ("<DONE>x</DONE> <NOTE>n</NOTE>\n", "\n", ["Done(x)", "Note(n)"]),
+    ],
+)
+def test_a_marker_waits_for_the_end_of_its_paragraph(
+    begin: str, decides: str, expected: list[str]
+) -> None:
+    """The marker and all after it come when its paragraph ends; others are not delayed."""
+    for first in ([delta(begin)], [*map(delta, begin)]):
+        *before, last, _end = steps([*first, delta(decides)], at_line_start=LINES)
+        assert [] == [piece for piece in shown(flat(before)) if piece.endswith(")")]
+        assert expected == [piece for piece in shown(last) if piece.endswith(")")]
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (("> ```\n<DONE>x</DONE>\n\nb",), ["> ```", "Done(x)", "b"]),
+        (("> ```\n<DONE>x</DONE>\n\n", "<NOTE>n</NOTE>"), ["> ```", "Done(x)", "<NOTE>n</NOTE>"]),
+        (
+            ("> ~~~\n<DONE>x</DONE>\n\n~~~\n", "<NOTE>n</NOTE>"),
+            ["> ~~~", "Done(x)", "~~~", "Note(n)"],
+        ),
+        (("<DONE>\n> ~~~\nx</DONE>\n\nb",), ["Done(> ~~~\nx)", "b"]),
+    ],
+)
+@pytest.mark.parametrize("in_letters", [False, True])
+def test_a_marker_in_what_is_a_fence_to_other_tags(
+    texts: Sequence[str], expected: list[str], *, in_letters: bool
+) -> None:
+    """It comes once, and the fence goes on behind it, for the tags that count anywhere."""
+    seen = cut(*parts(*texts, in_letters=in_letters), at_line_start=LINES)
+    assert expected == shown(messages_and_markers(seen))
+
+
+def markers(text: str) -> list[str]:
+    """Return the terminal markers of a message, which deltas and parts do not change."""
+    whole = shown(cut(message(text), at_line_start=LINES))
+    written = shown(cut(*map(delta, text), message(text), at_line_start=LINES))
+    found = [piece for piece in whole if piece.startswith("Done(")]
+    assert found == [piece for piece in written if piece.startswith("Done(")]
+    return found
+
+
+@each(
+    "text",
+    [
+        f"<thinking>\n{DONE}\n</thinking>",
+        f"<thinking>\n\n{DONE}\n\n</thinking>\nNo.",
+        f"<thinking>I could say\n{DONE}\nbut</thinking>",
+        f"<thinking>\n{DONE}",
+        f"Hm <thinking>\n{DONE}",
+        f"<THINKING>\n{DONE}\n</THINKING>",
+        f"<thinking>\n{DONE}\n</thinking>",
+        f"<example>\n{DONE}\n</example>",
+        f"For <example>\n{DONE}\n</example> only.",
+        f"<outer>\n<inner>\n</inner>\n{DONE}\n</outer>",
+        f"<outer>\n<inner>\n\n{DONE}\n</inner>\n</outer>",
+        f'<tool_result name="x">\n{DONE}\n</tool_result>',
+        f"<details>\n<summary>Draft</summary>\n\n{DONE}\n\n</details>",
+        f"<details>\n\n{DONE}",
+        f"<blockquote>\n\n{DONE}\n\n</blockquote>",
+        f"<p>\n\n{DONE}\n\n</p>",
+        f"<App>\n  <Button/>\n{DONE}\n</App>",
+        f"const x = <App>\n{DONE}\n</App>;",
+        f"<App\n  a={{1}}\n>\n\n{DONE}\n</App>",
+        f"<>\n{DONE}\n</>",
+        f"return (\n{DONE}\n);",
+        f"const f = () => (\n  <b>a</b>\n{DONE}\n)",
+        f"print(\n{DONE}\n)",
+        f"verdict = [\n{DONE}\n]",
+        f"msg: |\n{DONE}\nnot yet",
+        f"msg: |\n  {DONE}\n",
+        f"- msg: >-\n    a\n\n  {DONE}\n",
+        f"Example::\n\n  {DONE}\n\nnot yet",
+        f".. code-block:: text\n\n  {DONE}\n",
+        f"\\begin{{verbatim}}\n{DONE}\n\\end{{verbatim}}",
+        f"\\begin{{lstlisting}}\n\n{DONE}\n",
+        f'x = """\n{DONE}\n"""',
+        f'"""\n\n{DONE}\n"""',
+        f"x = '''a\n{DONE}\n'''",
+        f'x = """\n{DONE}',
+        f"cat <<EOF\n{DONE}\nEOF",
+        f"cat <<'end' > x\n\n{DONE}\nend",
+        f"cat <<-EOF\n{DONE}",
+        f"$x = <<<EOT\n{DONE}\nEOT;",
+        f's = "a\n{DONE}\nb"',
+        f"echo 'a\n\n{DONE}\n'",
+        f'print("\n{DONE}\n")',
+        f"const s = `a\n\n{DONE}\n`;",
+        f'auto s = R"(\n{DONE}\n)";',
+        f'let s = r#"\n{DONE}\n"#;',
+        f"s = [==[\n{DONE}\n]==]",
+        f"/*\n{DONE}\n*/",
+        f"#+BEGIN_EXAMPLE\n{DONE}\n#+END_EXAMPLE",
+        f"{{code}}\n{DONE}\n{{code}}",
+        f"[code]\n{DONE}\n[/code]",
+        f"<DONE> is how it ends.\n<thinking>\n{DONE}\n</thinking>",
+    ],
+)
+def test_a_quoted_marker_is_void(text: str) -> None:
+    """It is text, and a marker after the end of the quotation counts."""
+    assert [] == markers(text)
+
+
+@each(
+    "text",
+    [
+        *("<thinking>\n<DONE>a</DONE>\n</thinking>", "<a-b>\n\n<DONE>a</DONE>\n\n</a-b>\n\n"),
+        *("<x>\n<x>\n</x>\n<DONE>a</DONE>\n</x>", "```\n<thinking>\n```", "`<thinking>`"),
+        *("<!-- <thinking> -->", "> <thinking>", "    <thinking>", "List<String> and Vec<u8>"),
+        *("the <button> and the <b>bold</b> one", "greet <name> <file>", "- <file>: the file"),
+        *("<br>", "<img src='x'>", "<Button/>", "<p>\nAll is well.\n"),
+        *("<https://example.org> <a@example.org>", "a < b and c > d", 'He said "done."'),
+        *("It's the users' \"fine\"", '5" wide', '`"""` is a docstring', "a docstring (''') ends"),
+        *("Summary:", "std::vector::", "if x {\n  y();\n}", "f(\n  1,\n)", "x << 3 and 1<<BITS"),
+        *("a | b\n--|--\n1 | 2", '"""Doc."""', 'def f():\n    """Doc.\n\n    more\n    """'),
+        *("<DONE>Adds <thinking> and `(`\nreturn (\n</DONE>", "[[a page]]", "<NOTE>n</NOTE>"),
+        "<NOTE>",
+    ],
+)
+def test_what_quotes_nothing(text: str) -> None:
+    """A marker after it counts: outside of tags, in closed code, in the midst of a line."""
+    assert "Done(end)" == markers(f"{text}\n\n<DONE>end</DONE>")[-1]
+
+
+@each(
+    "quote",
+    ["<a>\n", "x <a> ", '"', "'''", "x = '", "<<A\n", "f(\n", "{code}", "a: |\n", "\\begin{a}"],
+)
+def test_the_work_is_linear(quote: str) -> None:
+    """No quotation that never ends makes the search start over."""
+
+    def work(count: int) -> None:
+        assert shown(cut(message(f"{quote * count}\n{DONE}"), at_line_start=LINES))
+
+    assert is_linear(work, small=1000, large=8_000)
+
+
+@pytest.mark.parametrize(
+    ("begin", "decides", "expected"),
+    [
+        ("a ` b <NOTE>n</NOTE> ", "`", []),
+        ("a ` b <NOTE>n</NOTE>\n", "\n", ["Note(n)"]),
+        ("a `` ` <NOTE>n</NOTE>\n", "~~~ ", ["Note(n)"]),
+        ("```py <NOTE>n</NOTE>", "\n", []),
+        ("```py <NOTE>n</NOTE>", "`\n\n", ["Note(n)"]),
+        ("```\n<NOTE>n</NOTE>\n```", "\n<DONE>d</DONE>", ["Done(d)"]),
+        ("```\n<NOTE>n</NOTE>\n```", "x\n<DONE>d</DONE>", []),
+        ("~~~~ x\n<NOTE>n</NOTE>\n~~~", "~ \r\n<DONE>d</DONE>", ["Done(d)"]),
+        ("<DONE>d <NOTE>n</NOTE> ", "</DONE>", ["Done(d <NOTE>n</NOTE>)"]),
+        ("<DONE>d <NOTE>n</NOTE> ", "<DONE>", ["Note(n)"]),
+        ("<NOTE>x ` y</NOTE> ", "` z</NOTE>", ["Note(x ` y</NOTE> ` z)"]),
+        ("<NOTE>n</NOTE", ">", ["Note(n)"]),
+        ("\\` <NOTE>n</NOTE", ">", ["Note(n)"]),
+        ("\\` ` <NOTE>n</NOTE> `", "\n\n", []),
+        ("a ` b\n>\n<NOTE>n</NOTE>", "`\n\n", []),
+        ("a ` b\n \t\n<NOTE>n</NOTE", ">", ["Note(n)"]),
+        ("`` \\` ` <NOTE>n</NOTE> `", "\n\n", []),
+        ("`` \\` <NOTE>n</NOTE> `", "\n\n", ["Note(n)"]),
+        ("```\na\n```\rx\n<NOTE>n</NOTE>", "\n", []),
+        ("```\na\n> ````\t\r\n<NOTE>n</NOTE", ">", ["Note(n)"]),
+        ("````\na\n```\n<NOTE>n</NOTE>", "\n", []),
+        ("a ```\n<NOTE>n</NOTE>", "\n\n", ["Note(n)"]),
+        ("``x\n<NOTE>n</NOTE>", "\n\n", ["Note(n)"]),
+        ("~~ x\n<NOTE>n</NOTE", ">", ["Note(n)"]),
+        ("<NOTE>a <DONE>b</NOTE> <NOTE>n</NOTE", ">", ["Note(n)"]),
+        ("a ` <NOTE>n</NOTE>\n```", "\n", ["Note(n)"]),
+        ("x\\", "` <NOTE>n</NOTE>", ["Note(n)"]),
+    ],
+)
+def test_a_marker_waits_until_it_is_sure(begin: str, decides: str, expected: list[str]) -> None:
+    """Only markers of the whole text are emitted, each as soon as it is certain."""
+    first, second, *_ = steps([delta(begin), delta(decides)])
+    assert not [item for item in shown(messages_and_markers(first)) if item == "Note(n)"]
+    assert expected == [item for item in shown(messages_and_markers(second)) if item.endswith(")")]
+    *one_by_one, last, _end = steps([*map(delta, begin), delta(decides)])
+    assert shown(messages_and_markers(first)) == shown(messages_and_markers(flat(one_by_one)))
+    assert shown(messages_and_markers(second)) == shown(messages_and_markers(last))
+    whole = steps([message(begin + decides + "\n\nend")])[0]
+    assert expected == [item for item in shown(whole) if item in expected or item == "Note(n)"]
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        *("", "\n", "a\n\n", "`` a ``", "` a\n\n", "```\na\n```\n", "```\n> a\n```\t\r\n"),
+        *("~~~\n~~\na\n~~~\n", "~~ a\n", "```py`\n\n", "``` a ```", "\\` ", "<DONE>d</DONE>"),
+        "</DONE>",
+    ],
+)
+def test_all_of_a_delta_is_read_at_once(before: str) -> None:
+    """A certain marker is emitted with its delta, whatever precedes it there."""
+    first, *_ = steps([delta(f"{before}<NOTE>n</NOTE>")])
+    assert "Note(n)" == shown(messages_and_markers(first))[-1]
+
+
+WAITS = "a <DONE>d</DONE> <NOTE>n</NOTE> b"
+AT_END = {"at_end": lambda marker: isinstance(marker, Done)}
+LINE_START = {"at_line_start": LINES}
+
+
+@pytest.mark.parametrize(
+    ("events", "options", "expected"),
+    [
+        # A possible marker is held back, each marker is emitted, and no text is late.
+        (
+            [delta("a ` b <NOTE>n</NOTE> c"), delta("\n\n")],
+            {},
+            [["+a ` b"], ["a ` b", "Note(n)", "+c"], []],
+        ),
+        (
+            [delta("a <NOTE>n</NOTE> b"), delta(" <NOTE>m</NOTE> c")],
+            {},
+            [["+a", "a", "Note(n)", "+b"], ["b", "Note(m)", "+c"], []],
+        ),
+        (
+            part("<NOTE>n</NOTE> ` <NOTE>n</NOTE>"),
+            {},
+            [["Note(n)", "+`"], ["`", "Note(n)"], []],
+        ),
+        ([delta("abc"), message("xyz defgh")], {}, [["+abc"], ["xyz defgh"], []]),
+        ([*part("a <NO"), message("b")], {}, [["+a"], ["a"], ["<NOb"], []]),
+        (
+            [delta("a <NOTE>n</NOTE> x"), RETRY, message("a <NOTE>n</NOTE> b", "m2")],
+            {},
+            [["+a", "a", "Note(n)", "+x"], ["SystemMessage"], ["a", "b"], []],
+        ),
+        ([delta("a <NO"), message("b <NOTE>n</NOTE> c")], {}, [["+a"], ["b", "Note(n)", "c"], []]),
+        # Deltas of the next part continue after the open text of the part before.
+        (
+            [*part("<NOTE>a"), *part("b</NOTE> c")],
+            {},
+            [[], [], ["Note(ab)", "+c"], ["c"], []],
+        ),
+        (
+            [*part("a\n```\nx"), *part("y\n```\nz")],
+            {},
+            [["+a\n```\nx"], ["a"], ["+y\n```\nz"], ["```\nxy\n```\nz"], []],
+        ),
+        (
+            [*part("```\nx  "), *part("  y\n```\n<NOTE>n</NOTE> z")],
+            {},
+            [["+```\nx"], [], ["+    y\n```", "```\nx    y\n```", "Note(n)", "+z"], ["z"], []],
+        ),
+        ([*part("a <NO"), *part("b c")], {}, [["+a"], ["a"], ["+<NOb c"], ["<NOb c"], []]),
+        ([*part("a `"), *part("b")], {}, [["+a `"], ["a `"], ["+b"], ["b"], []]),
+        # A marker of `at_end`, and all text after it in the same delta, waits for the part.
+        (part(WAITS), AT_END, [["+a"], ["a", "Done(d)", "Note(n)", "b"], []]),
+        # Only what may begin a tag at the start of a line is held back, up to the end of the line.
+        (
+            [delta("I say <DO"), delta("NE> \n <"), delta("DO not")],
+            LINE_START,
+            [["+I say <DO"], ["+NE>"], ["+ \n <DO not"], []],
+        ),
+        ([delta("so\n <D"), delta("ONE"), delta(">x")], LINE_START, [["+so"], [], [], []]),
+        ([delta("a\n<DO"), delta("\n")], LINE_START, [["+a"], ["+\n<DO"], []]),
+        # What the end of a part has decided is not taken up by the next one.
+        (
+            [message("a ```\n<DONE>```"), message("b")],
+            LINE_START,
+            [["a ```\n<DONE>```"], ["b"], []],
+        ),
+    ],
+)
+def test_when_text_and_markers_are_shown(
+    events: Sequence[Event], options: dict[str, Any], expected: list[list[str]]
+) -> None:
+    """What is text or a marker for sure is emitted at once, everything else is held back."""
+    assert expected == [shown(step) for step in steps(events, **options)]

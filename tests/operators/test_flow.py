@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
@@ -27,44 +26,6 @@ from tests.operators.durable import (
 )
 
 
-def test_events_are_forwarded_in_order_and_stages_follow_each_other() -> None:
-    """A generator's stages run one after the other, each subscribed when the one before ended."""
-    t = Marbles(a="a", b="b", x="x", y="y")
-    first, second = t.cold("-a-b|"), t.cold("x--y-|")
-
-    def story() -> Flow[None]:
-        yield from forward(first)
-        yield from forward(second)
-
-    t.check(flow(story), "-a-bx--y-|")
-    t.check_subscriptions(first, "^---!")
-    t.check_subscriptions(second, "----^----!")
-
-
-def test_forward_gives_the_last_event_back() -> None:
-    """`forward` and `ask` return the last event of their stage; only `forward` sends events on."""
-    t = Marbles(a="a", b="b", x="x", y="y", A="outcome b", Y="outcome y")
-
-    def story() -> Flow[None]:
-        last = yield from forward(t.cold("ab|"))
-        yield from emit(f"outcome {last}")
-        last = yield from ask(t.cold("xy|"))
-        yield from emit(f"outcome {last}")
-
-    t.check(flow(story), "ab(A) -(Y|)")
-
-
-def test_a_stage_without_events_has_no_outcome() -> None:
-    """`forward` gives None for a stage that completed without an event."""
-    seen: list[Any] = []
-
-    def story() -> Flow[None]:
-        yield from emit((yield from forward(rx.empty())))
-
-    flow(story).subscribe(seen.append)
-    assert seen == [None]
-
-
 def test_a_finished_stage_is_released_before_the_generator_goes_on() -> None:
     """The `finally_action` of a stage, synchronous or not, runs before the next line."""
     t = Marbles(a="a")
@@ -78,19 +39,6 @@ def test_a_finished_stage_is_released_before_the_generator_goes_on() -> None:
 
     t.record(flow(story))
     assert order == ["released sync", "after sync", "released timed", "after timed"]
-
-
-def test_a_stage_error_is_thrown_into_the_generator() -> None:
-    """`try` around a stage catches its error, and the generator continues."""
-    t = Marbles(a="a", c="caught boom", error=RuntimeError("boom"))
-
-    def story() -> Flow[None]:
-        try:
-            yield from forward(t.cold("a-#"))
-        except RuntimeError as error:
-            yield from emit(f"caught {error}")
-
-    t.check(flow(story), "a-(c|)")
 
 
 def test_an_error_that_is_not_caught_ends_the_stream() -> None:
@@ -267,19 +215,6 @@ def test_the_subscribers_failure_is_not_thrown_into_the_generator() -> None:
     assert [str(error) for error in errors] == ["subscriber"]
 
 
-def test_the_scheduler_of_the_subscription_reaches_every_stage() -> None:
-    """Timers of the stages run in the virtual time that `subscribe` was given."""
-    t = Marbles(z=0)
-
-    def story() -> Flow[None]:
-        yield from forward(rx.timer(60))
-        yield from forward(rx.timer(3600))
-
-    threads = threading.active_count()
-    t.check(flow(story), "60s z 3599s (z|)")
-    assert threads == threading.active_count()
-
-
 WHOLE = undisturbed().log
 CALLS = undisturbed().calls
 
@@ -430,22 +365,6 @@ class TestErrorsOfStages:
         assert ["replay", "started", "event", "failed", "event"] == recorder.calls
         assert [] == outcomes_of(recorder.log)
 
-    def test_a_resumed_flow_runs_the_failed_stage_again(self) -> None:
-        """A resumed flow starts with the stage that failed, as it has no outcome."""
-        t = Marbles(a="a", b="b", c="c", error=RuntimeError("boom"))
-        good, bad = t.cold("-a|"), t.cold("b-#")
-
-        def story(second: rx.Observable[Any]) -> Flow[None]:
-            yield from forward(good, name="good")
-            yield from forward(second, name="second")
-
-        recorder = MemoryRecorder()
-        t.check(flow(partial(story, bad), recorder=recorder), "-ab-#", until=100)
-        later = Marbles(c="c")
-        resumed = flow(partial(story, later.cold("-c|")), recorder=MemoryRecorder(recorder.log))
-        later.check(resumed, "-c|")
-        t.check_subscriptions(good, "^-!")
-
     def test_an_error_that_cannot_be_recorded(self) -> None:
         """A recorder that fails to record a stage's error ends the stream with its own."""
         t = Marbles(a="a", error=RuntimeError("boom"))
@@ -488,17 +407,6 @@ def test_a_slow_recorder_delays_and_loses_nothing() -> None:
     assert "completed" == seen[-1][1]
     assert [f"{what} {e}" for e in "abc" for what in ("write", "written", "see")] == order
     assert [6.0, 11.0, 16.0] == [at for at, kind, _ in seen if kind == "next"]
-
-
-def test_disposal_records_nothing() -> None:
-    """A disposed flow records neither the outcome of its running stage nor anything else."""
-    story, recorder = Story(), MemoryRecorder()
-    story.play(recorder, dispose_at=5, until=6)
-    lines = list(recorder.log)
-    story.t.scheduler.advance_to(1000)
-    assert lines == recorder.log
-    assert [("forwarded", "b")] == recorder.log[-1:]
-    assert 1 == story.closed
 
 
 def test_disposal_at_an_event() -> None:

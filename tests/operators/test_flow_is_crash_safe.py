@@ -199,23 +199,6 @@ def test_killed_at_every_byte(
             assert run(loop, journal) == Process([], []), size
 
 
-@pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.__name__)
-def test_killed_twice(loop: Callable[[Stages], Flow[None]], tmp_path: Path) -> None:
-    """The second process may be killed, too, in the middle of any of its lines."""
-    journal = tmp_path / "journal.jsonl"
-    undisturbed = run(loop, journal)
-    content = journal.read_bytes()
-    journal.write_bytes(content[: len(content) // 2])
-    run(loop, journal)
-    resumed = journal.read_bytes()
-    ends = [at for at, byte in enumerate(resumed) if byte == ord("\n") and at > len(content) // 2]
-    for end in ends:
-        journal.write_bytes(resumed[: end - 20])
-        before, after = recorded(journal), run(loop, journal)
-        assert before.events + after.events == undisturbed.events, end
-        assert before.stages + after.stages == undisturbed.stages, end
-
-
 @pytest.mark.parametrize("content", ["a note to myself", '{"v": 2}', "{}"])
 def test_no_other_file_is_overwritten(content: str, tmp_path: Path) -> None:
     """A file that is no journal stays as it is, and is an error."""

@@ -14,13 +14,13 @@ from reactivex.disposable import Disposable
 from reactivex.testing import TestScheduler
 
 from cuggino import events as ev
-from cuggino.errors import AgentFailed, AgentStalled
-from cuggino.events import AgentMessage, AgentNudged, AgentReplaced, ToolCall
+from cuggino.errors import AgentStalled
+from cuggino.events import AgentNudged, AgentReplaced
 from cuggino.operators import LoopScheduler, on_loop
 from cuggino.operators.supervision import Remedies, stage_timeout
 from cuggino.testing import Marbles
 from tests.limits import LIMIT
-from tests.operators.idle import check_stalled, marbles, pending, watched
+from tests.operators.policies import check_stalled, marbles, one_after_the_other, pending, watched
 
 
 def timed(seconds: float | None, **options: Any) -> Any:
@@ -61,6 +61,10 @@ DRAWN: dict[str, tuple[str, dict[str, Any], dict[str, str], str]] = {
     "a stage that ends at the instant": ("a----|", {"stage": 5}, {}, "a----|"),
     "a stage that fails at the instant": ("a----#", {"stage": 5}, {}, "a----#"),
     "a stage that fails before": ("a-#", {"stage": 5}, {}, "a-#"),
+    "and one that is done after a remedy": (
+        *("a-" * 50, {"stage": 5}, {"replace": "b-|"}),
+        "a-a-a(Rb)-|",
+    ),
 }
 """Agents, the limits, the agents of the remedies, and the stream, each by what it shows."""
 
@@ -69,7 +73,7 @@ DRAWN: dict[str, tuple[str, dict[str, Any], dict[str, str], str]] = {
 def test_drawn(shown: str) -> None:
     """The stream is as it is drawn; no agent and no timer is left."""
     said, limits, instead, expected = DRAWN[shown]
-    t = marbles(R=AgentReplaced(idle=limits.get("idle", 5)))
+    t = marbles(R=AgentReplaced(idle=limits.get("idle", None if "stage" in limits else 5)))
     source = t.cold(said)
     agents = {name: t.cold(diagram) for name, diagram in instead.items()}
     remedies = {name: lambda _, agent=agent: agent for name, agent in agents.items()}
@@ -182,32 +186,23 @@ class TestTheLadder:
 
 
 class TestSilence:
-    def test_an_error_of_the_agent_passes_through(self) -> None:
-        """A failure is not silence: it is passed on at once, the agent gone before it."""
-        failure = AgentFailed("no", reason="crash")
-        order: list[str] = []
-        t = Marbles(a=1, error=failure)
-        source = t.cold("a-#")
-        stream: rx.Observable[Any] = source.pipe(
-            ops.finally_action(lambda: order.append("gone")),
-            watched(idle=5),
-            ops.do_action(on_error=lambda _: order.append("error")),
-        )
-        t.check(stream, "a-#")
-        t.check_subscriptions(source, "^-!")
-        assert ["gone", "error"] == order
-        assert 0 == pending(t)
-
-    def test_none_means_no_limit(self) -> None:
-        """With `idle=None` the operator gives the source itself."""
+    @pytest.mark.parametrize("operator", [watched(idle=None, tool=5), timed(None)])
+    def test_none_means_no_limit(self, operator: Any) -> None:
+        """Without a limit the operator gives the source itself."""
         source = marbles().cold("a")
-        assert source is source.pipe(watched(idle=None, tool=5))
+        assert source is source.pipe(operator)
 
-    @pytest.mark.parametrize("limits", [{"idle": 0}, {"idle": -1}, {"idle": 5, "tool": 0}])
-    def test_a_limit_of_nothing_is_refused(self, limits: dict[str, float]) -> None:
+    @pytest.mark.parametrize(
+        ("operator", "limits"),
+        [
+            *((watched, limits) for limits in ({"idle": 0}, {"idle": -1}, {"idle": 5, "tool": 0})),
+            (timed, {"seconds": 0}),
+        ],
+    )
+    def test_a_limit_of_nothing_is_refused(self, operator: Any, limits: dict[str, Any]) -> None:
         """A limit of no seconds or fewer is a mistake of the caller."""
         with pytest.raises(ValueError, match="more than 0 seconds"):
-            watched(**limits)
+            operator(**limits)
 
     @given(
         st.lists(st.tuples(st.integers(0, 9), st.sampled_from("aCcDdUE?")), max_size=30),
@@ -278,12 +273,19 @@ class TestTools:
 
 class TestRelease:
     @pytest.mark.parametrize("at", [0.5, 4, 5, 7, 10, 12, 14.5, 15])
-    def test_disposal_at_any_moment_leaves_nothing(self, at: float) -> None:
+    @pytest.mark.parametrize(
+        ("operator", "limit", "said"),
+        [(watched, {"idle": 5}, "a"), (timed, {"seconds": 5}, "a-" * 50)],
+        ids=["silence", "a stage"],
+    )
+    def test_disposal_at_any_moment_leaves_nothing(
+        self, at: float, operator: Any, limit: dict[str, float], said: str
+    ) -> None:
         """On every rung, and in the instant of each timeout, no timer and no agent is left."""
         t = marbles()
-        agents = [t.cold("a"), t.cold("b"), t.cold("a")]
+        agents = [t.cold(said), t.cold(said), t.cold(said)]
         source, nudged, fresh = agents
-        stream = source.pipe(watched(idle=5, nudge=lambda _: nudged, replace=lambda _: fresh))
+        stream = source.pipe(operator(**limit, nudge=lambda _: nudged, replace=lambda _: fresh))
         seen = t.record(stream, until=at, dispose_at=at)
         assert 0 == pending(t)
         assert all(end is not None for agent in agents for _, end in agent.subscriptions)
@@ -383,23 +385,14 @@ BUSY = "a-" * 50
 
 
 def stage_marbles(**more: Any) -> Marbles:
-    """Messages, a tool (C), and the remedies: of the stage (R) and of silence (S)."""
-    events: dict[str, Any] = {
-        "a": AgentMessage(text="a"),
-        "b": AgentMessage(text="b"),
-        "C": ToolCall(name="Bash", id="1"),
+    """Messages, a tool (C), and the remedies: of the stage (N, R) and of silence (M, S)."""
+    remedies = {
         "N": AgentNudged(idle=None),
         "R": AgentReplaced(idle=None),
         "M": AgentNudged(idle=5),
         "S": AgentReplaced(idle=5),
     }
-    return Marbles(**(events | more))
-
-
-def one_after_another(*streams: Any) -> rx.Observable[Any]:
-    """A cold source that is another stream at each subscription: agents are never the same."""
-    rest = iter(streams)
-    return rx.defer(lambda _scheduler: next(rest))
+    return marbles(**(remedies | more))
 
 
 class TestAlone:
@@ -427,29 +420,6 @@ class TestAlone:
         assert str(error).startswith("the agent was not done after 60 min (Bash was running)")
         assert 2 == len(source.subscriptions)
 
-    def test_a_stage_that_is_done_after_a_remedy_ends_the_stream(self) -> None:
-        """Completion of the fresh agent is completion."""
-        t = stage_marbles()
-        stream = one_after_another(t.cold(BUSY), t.cold("b-|")).pipe(timed(5))
-        t.check(stream, "a-a-a(Rb)-|")
-
-    @pytest.mark.parametrize("at", [0.5, 5, 7, 10, 14.5, 15])
-    def test_disposal_at_any_moment_leaves_nothing(self, at: float) -> None:
-        """On every rung no timer and no agent is left."""
-        t = stage_marbles()
-        agents = [t.cold(BUSY), t.cold(BUSY), t.cold(BUSY)]
-        stream = agents[0].pipe(timed(5, nudge=lambda _: agents[1], replace=lambda _: agents[2]))
-        t.record(stream, until=at, dispose_at=at)
-        assert 0 == pending(t)
-        assert all(end is not None for agent in agents for _, end in agent.subscriptions)
-
-    def test_none_means_no_limit(self) -> None:
-        """With None the operator gives the source itself; nothing or less is refused."""
-        source = stage_marbles().cold("a")
-        assert source is source.pipe(timed(None))
-        with pytest.raises(ValueError, match="more than 0 seconds"):
-            timed(0)
-
 
 class TestTogetherWithSilence:
     def both(
@@ -460,24 +430,37 @@ class TestTogetherWithSilence:
             timed(seconds, remedies=remedies, **options),
         )
 
-    def test_one_ladder_is_shared(self) -> None:
-        """A stage that was replaced for silence is not replaced again when its time is up."""
+    @pytest.mark.parametrize(
+        ("agents", "remedies", "seconds", "expected", "error"),
+        [
+            # Replaced for silence at 5 s, and not again: the full time is up at 14 s.
+            (
+                *(("a", BUSY), Remedies(), 9, "a----(Sa)-a-a-a-a#"),
+                "the agent was not done after 9 s (no tool was running), again after a fresh agent",
+            ),
+            # Replaced when the time was up, and not again: it fails at the next silence.
+            ((BUSY, "b"), Remedies(), 9, "a-a-a-a-a(Rb)----#", "the agent was silent for 5 s"),
+            # Two ladders: replaced for silence, and again when the stage's time is up.
+            (("a", BUSY, "b-|"), None, 8, "a----(Sa)-a(Rb)-|", ""),
+        ],
+        ids=["silence first", "the stage first", "not shared"],
+    )
+    def test_one_ladder_is_shared(
+        self,
+        agents: tuple[str, ...],
+        remedies: Remedies | None,
+        seconds: float,
+        expected: str,
+        error: str,
+    ) -> None:
+        """A stage is replaced once, for silence or for its time, if the remedies are shared."""
         t = stage_marbles()
-        source = one_after_another(t.cold("a"), t.cold(BUSY))
-        stream = self.both(Remedies(), 9)(source)
-        # Replaced at 5 s: its full time is up at 14 s.
-        error = check_stalled(t, stream, "a----(Sa)-a-a-a-a#")
-        assert (
-            "the agent was not done after 9 s (no tool was running), again after a fresh agent"
-        ) == str(error)
+        stream = self.both(remedies, seconds)(one_after_the_other(*map(t.cold, agents)))
+        if error:
+            assert str(check_stalled(t, stream, expected)).startswith(error)
+        else:
+            t.check(stream, expected)
         assert 0 == pending(t)
-
-    def test_silence_finds_a_remedy_taken_by_the_stage(self) -> None:
-        """A stage that was replaced when its time was up fails at the next silence."""
-        t = stage_marbles()
-        source = one_after_another(t.cold(BUSY), t.cold("b"))
-        error = check_stalled(t, self.both(Remedies(), 9)(source), "a-a-a-a-a(Rb)----#")
-        assert str(error).startswith("the agent was silent for 5 s")
 
     def test_a_nudge_for_silence_leaves_the_stage_a_fresh_agent(self) -> None:
         """Nudged once and replaced once in all, by whichever operator it was."""
@@ -487,12 +470,6 @@ class TestTogetherWithSilence:
         both = self.both(Remedies(), 9, nudge=lambda _: nudged, replace=lambda _: fresh)
         t.check(both(t.cold("a")), "a----(Ma)-a-a-a-a(Rb)-|")
         t.check_subscriptions(nudged, "-----^--------!")
-
-    def test_without_sharing_each_has_its_own(self) -> None:
-        """Two ladders: replaced for silence, and again when the stage's time is up."""
-        t = stage_marbles()
-        source = one_after_another(t.cold("a"), t.cold(BUSY), t.cold("b-|"))
-        t.check(self.both(None, 8)(source), "a----(Sa)-a(Rb)-|")
 
     def test_a_stage_can_guard_what_comes_instead(self) -> None:
         """With `idle_timeout` around the resumed session its silence is noticed as well."""
@@ -514,6 +491,6 @@ class TestTogetherWithSilence:
         """With the stage's time inside, its remedies are signs of life to the one outside."""
         t = stage_marbles()
         shared = Remedies()
-        source = one_after_another(t.cold(BUSY), t.cold("b"))
+        source = one_after_the_other(t.cold(BUSY), t.cold("b"))
         stream = source.pipe(timed(9, remedies=shared), watched(idle=5, remedies=shared))
         check_stalled(t, stream, "a-a-a-a-a(Rb)----#")

@@ -24,6 +24,7 @@ from cuggino.events import AgentMessage, AgentRetry
 from cuggino.operators import Schedule
 from cuggino.operators.supervision import RETRIES, is_outage, is_transient, retry_session
 from cuggino.testing import Marbles
+from tests.operators.policies import pending
 
 OVERLOADED = AgentFailed("Overloaded", reason="overloaded")
 WRONG_KEY = AgentFailed("Not logged in", reason="auth")
@@ -117,25 +118,6 @@ def test_backoff_series() -> None:
     t.check_subscriptions(source, "^-!", "7s ^-!", "19s ^-!", "41s ^-!")
 
 
-def test_backoff_is_capped() -> None:
-    """No delay is longer than the cap of the schedule."""
-    t = Marbles(error=OVERLOADED)
-    schedule = Schedule.exponential(100, 3).capped(500).times(6)
-    seen = t.record(t.cold("#").pipe(retry_session(schedule)))
-    assert [100.0, 300.0, 500.0, 500.0, 500.0, 500.0] == pauses(seen)
-    assert 2400.0 == seen[-1][0]
-
-
-def test_jitter_spreads_the_pauses() -> None:
-    """The random number varies the delay by the jitter to both sides."""
-    t = Marbles(error=OVERLOADED)
-    numbers = iter([0.0, 0.25, 1.0])
-    stream = t.cold("#").pipe(retry_session(RETRIES.jittered(0.5), random=lambda: next(numbers)))
-    seen = t.record(stream)
-    assert [2.5, 7.5, 30.0] == pauses(seen)
-    assert [0.0, 2.5, 10.0, 40.0] == [when for when, _, _ in seen[:3]] + [seen[-1][0]]
-
-
 def test_the_default_jitter_is_random() -> None:
     """Without a source of chance the pauses are around the series, a fifth to both sides."""
     t = Marbles(error=OVERLOADED)
@@ -187,40 +169,6 @@ def pauses(seen: list[Any]) -> list[float]:
     return [value.retry_in for _, _, value in seen if isinstance(value, AgentRetry)]
 
 
-A = AgentMessage(text="a")
-
-
-def test_the_failed_agent_is_released_before_the_event() -> None:
-    """The failed source is released, then the retry is announced; never two sources run."""
-    t = Marbles(error=OVERLOADED)
-    order: list[str] = []
-    source = t.cold("-#").pipe(
-        ops.do_action(on_error=lambda _: order.append("failed")),
-        ops.finally_action(lambda: order.append("released")),
-    )
-    stream = source.pipe(
-        retry_session(RETRIES.times(1)), ops.do_action(lambda _: order.append("announced"))
-    )
-    t.record(stream)
-    assert ["failed", "released", "announced", "failed", "released"] == order
-
-
-def test_a_source_that_fails_in_its_subscription_is_released_first() -> None:
-    """Resources of a source that fails within `subscribe` are released before the event."""
-    order: list[str] = []
-
-    def subscribe(observer: Any, scheduler: Any = None) -> Any:
-        observer.on_error(OVERLOADED)
-        return lambda: order.append("released")
-
-    t = Marbles()
-    stream = rx.create(subscribe).pipe(
-        retry_session(RETRIES.times(1)), ops.do_action(lambda _: order.append("announced"))
-    )
-    t.record(stream)
-    assert ["released", "announced", "released"] == order
-
-
 @pytest.mark.parametrize("dispose_at", [3.0, 8.0], ids=["pause", "again"])
 def test_disposal_leaves_nothing(dispose_at: float) -> None:
     """Disposed in a pause or in the next attempt, no timer and no subscription is left."""
@@ -261,8 +209,3 @@ def test_the_stack_stays_constant() -> None:
     assert 101 == len(depths) == len(seen)
     assert ("error", OVERLOADED) == seen[-1][1:]
     assert 1 == len(set(depths[1:]))
-
-
-def pending(t: Marbles) -> int:
-    """Timers that are still due."""
-    return sum(not item[0].is_cancelled() for item in t.scheduler._queue.items)

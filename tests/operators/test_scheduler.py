@@ -1,4 +1,4 @@
-"""The lane: `LoopScheduler` and `serial`, with descriptors, threads and timers."""
+"""The lane: `LoopScheduler`, `serial` and the boundary `on_loop`, with threads and timers."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ from functools import partial
 from typing import Any
 
 import pytest
+import reactivex as rx
+from reactivex import operators as ops
+from reactivex.disposable import Disposable
 from reactivex.internal.exceptions import DisposedException
 from reactivex.scheduler import (
     CurrentThreadScheduler,
@@ -27,10 +30,12 @@ from reactivex.scheduler import (
 )
 from reactivex.testing import TestScheduler
 
-from cuggino.operators import LoopScheduler
+from cuggino.operators import LoopScheduler, on_loop
+from cuggino.operators.on_loop import within_loop
 from cuggino.operators.scheduler import default_scheduler, serial
-from cuggino.testing import no_leaks
+from cuggino.testing import Marbles, no_leaks
 from tests.limits import LIMIT
+from tests.processes.subscribers import eventually
 
 WAIT = LIMIT
 
@@ -66,15 +71,16 @@ def test_a_timer_that_ends_its_own_lane(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_close_ends_the_thread() -> None:
-    """After `close` the lane's thread has ended."""
-    lane, ran = LoopScheduler(), threading.Event()
-    lane.schedule(lambda *_: ran.set())
-    assert ran.wait(WAIT)
-    thread = lane._thread
-    lane.close()
-    assert isinstance(thread, threading.Thread)
-    assert not thread.is_alive()
-    assert thread.daemon, "it would keep a program alive whose work is done"
+    """A lane closed during an action ends after it; RxPY's would wait indefinitely."""
+    for _ in range(200):
+        lane, started = LoopScheduler(), threading.Event()
+        lane.schedule(lambda *_: started.set())
+        assert started.wait(WAIT)
+        thread = lane._thread
+        assert isinstance(thread, threading.Thread)
+        assert thread.daemon, "it would keep a program alive whose work is done"
+        lane.close()
+        assert not thread.is_alive()
 
 
 class SetByHand(LoopScheduler):
@@ -141,33 +147,6 @@ def test_the_time_of_a_lane_never_goes_back(monkeypatch: pytest.MonkeyPatch) -> 
     moved = 3600.0
     assert lane.now - began > timedelta(hours=1, minutes=59)
     lane.close()
-
-
-def test_close_while_an_action_runs_ends_the_thread() -> None:
-    """A lane closed during an action ends after it; RxPY's would wait indefinitely."""
-    for _ in range(200):
-        lane, started = LoopScheduler(), threading.Event()
-        lane.schedule(lambda *_: started.set())
-        assert started.wait(WAIT)
-        lane.close()
-
-
-def test_a_lane_disposed_during_an_action_ends_after_it() -> None:
-    """The thread of a lane that was disposed while an action ran ends when that has returned."""
-    lane, started, go_on = LoopScheduler(), threading.Event(), threading.Event()
-
-    def action(*_: object) -> None:
-        started.set()
-        go_on.wait(WAIT)
-
-    lane.schedule(action)
-    assert started.wait(WAIT)
-    thread = lane._thread
-    assert isinstance(thread, threading.Thread)
-    lane.dispose()
-    go_on.set()
-    thread.join(WAIT)
-    assert not thread.is_alive()
 
 
 def test_a_lane_can_end_itself() -> None:
@@ -509,3 +488,133 @@ def test_a_lane_in_a_forked_copy(lane: LoopScheduler, pipe: Pipe) -> None:
     assert b"o" == heard.get(timeout=LIMIT)
     watch.dispose()
     late.dispose()
+
+
+@pytest.mark.parametrize("failure", [None, RuntimeError("mine")], ids=["completes", "fails"])
+def test_all_notifications_come_on_one_thread(failure: Exception | None) -> None:
+    """A source that emits on its own threads is delivered and released on the lane, in order."""
+    threads: set[int] = set()
+    seen: list[Any] = []
+    ended = threading.Event()
+
+    def subscribe(observer: Any, _scheduler: Any = None) -> Any:
+        def emit() -> None:
+            for n in range(100):
+                observer.on_next(n)
+            if failure is None:
+                observer.on_completed()
+            else:
+                observer.on_error(failure)
+
+        threading.Thread(target=emit).start()
+        return Disposable(lambda: threads.add(threading.get_ident()))
+
+    def note(value: Any = None) -> None:
+        threads.add(threading.get_ident())
+        seen.append(value)
+
+    def end(error: Exception | None = None) -> None:
+        note(error)
+        ended.set()
+
+    with no_leaks():
+        lane = LoopScheduler()
+        on_loop(rx.create(subscribe)).subscribe(note, end, end, scheduler=lane)
+        assert ended.wait(WAIT)
+        thread = lane._thread
+        lane.close()
+    assert isinstance(thread, threading.Thread)
+    assert [*range(100), failure] == seen
+    assert {thread.ident} == threads
+
+
+def test_dispose_from_another_thread_waits_for_the_release() -> None:
+    """When `dispose` returns, upstream has been released, on the lane's thread."""
+    released: list[int] = []
+    started = threading.Event()
+    with no_leaks():
+        lane = LoopScheduler()
+        source = rx.never().pipe(
+            ops.do_action(on_completed=None),
+            ops.finally_action(lambda: released.append(threading.get_ident())),
+        )
+        subscription = on_loop(source).subscribe(scheduler=lane)
+        lane.schedule(lambda *_: started.set())
+        assert started.wait(WAIT)
+        subscription.dispose()
+        assert len(released) == 1
+        assert threading.get_ident() not in released
+        lane.close()
+
+
+def test_dispose_on_the_lane_releases_at_once() -> None:
+    """A subscriber that leaves in the middle of `on_next` has released upstream by then."""
+    t = Marbles(a="a")
+    order: list[str] = []
+    source = t.cold("-a-a").pipe(ops.finally_action(lambda: order.append("released")))
+
+    def leave(_value: str) -> None:
+        subscription.dispose()
+        order.append("left")
+
+    subscription = on_loop(source).subscribe(leave, scheduler=t.scheduler)
+    t.scheduler.advance_to(t.at(10))
+    assert ["released", "left"] == order
+
+
+def test_dispose_before_the_start_starts_nothing() -> None:
+    """A subscription disposed before its lane came to it never subscribes the source."""
+    t = Marbles(a="a")
+    source = t.cold("a|")
+    on_loop(source).subscribe(scheduler=t.scheduler).dispose()
+    t.scheduler.advance_to(10)
+    assert source.subscriptions == []
+
+
+def test_dispose_after_the_lane_has_ended_still_releases() -> None:
+    """With its lane closed, `dispose` releases upstream itself instead of waiting indefinitely."""
+    released = threading.Event()
+    started = threading.Event()
+    lane = LoopScheduler()
+    source = rx.never().pipe(ops.finally_action(released.set))
+    subscription = on_loop(source).subscribe(scheduler=lane)
+    lane.schedule(lambda *_: started.set())
+    assert started.wait(WAIT)
+    lane.close()
+    subscription.dispose()
+    assert released.is_set()
+
+
+def test_dispose_while_the_lane_ends_still_releases() -> None:
+    """A lane that ends before it comes to the release does not hold up who disposes."""
+    lane = LoopScheduler()
+    began, goes_on, released = (threading.Event() for _ in range(3))
+    source = rx.never().pipe(ops.finally_action(released.set))
+
+    def hold(*_: object) -> None:
+        began.set()
+        goes_on.wait(WAIT)
+
+    subscription = on_loop(source).subscribe(scheduler=lane)
+    lane.schedule(hold)
+    assert began.wait(WAIT)
+    other = threading.Thread(target=subscription.dispose)
+    other.start()
+    assert eventually(lambda: bool(lane._ready))
+    lane.dispose()
+    goes_on.set()
+    other.join(WAIT)
+    assert not other.is_alive()
+    assert released.is_set()
+
+
+def test_a_stream_crosses_once() -> None:
+    """It costs no virtual time; what has crossed is returned unchanged, and may be taken back."""
+    t = Marbles(a="a", b="b")
+    source = t.cold("-a-b|")
+    crossed = on_loop(source)
+    assert crossed is on_loop(crossed)
+    assert source is within_loop(crossed)
+    assert source is within_loop(source)
+    t.check(crossed, "-a-b|")
+    t.check_subscriptions(source, "^---!")

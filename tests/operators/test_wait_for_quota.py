@@ -1,10 +1,9 @@
-"""`wait_for_quota` and `QuotaGate`: waits for usage limits, in virtual time."""
+"""`wait_for_quota`, `QuotaGate`, `within_quota` and `repetition_limit`, in virtual time."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pytest
 import reactivex as rx
@@ -12,20 +11,40 @@ from reactivex import Observable, abc, operators as ops
 from reactivex.disposable import Disposable
 from reactivex.scheduler.scheduler import Scheduler
 
-from cuggino.domain.quota import parse_reset
+from cuggino.domain import Overage, QuotaPlan
 from cuggino.errors import AgentFailed, LoopError, QuotaExceeded
-from cuggino.events import AgentMessage, QuotaLifted, QuotaWaiting, RateLimited, SessionEnded
-from cuggino.operators.supervision import QuotaGate, QuotaWaits, wait_for_quota
+from cuggino.events import (
+    AgentMessage,
+    AgentNudged,
+    AgentReplaced,
+    QuotaLifted,
+    QuotaUsed,
+    RateLimited,
+    SessionEnded,
+    ToolCall,
+    ToolResult,
+    Usage,
+    UsageUpdate,
+)
+from cuggino.operators.supervision import (
+    QuotaGate,
+    QuotaWaits,
+    Remedies,
+    repetition_limit,
+    wait_for_quota,
+    within_quota,
+)
 from cuggino.testing import Marbles, VirtualClock
-from tests.operators.quotas import (
+from tests.operators.policies import (
     DONE,
     HI,
     HOUR,
-    armed,
+    check_stalled,
     is_end,
     limit,
-    marbles,
+    limited_marbles,
     one_after_the_other,
+    pending,
     second,
     waiting,
 )
@@ -35,7 +54,7 @@ from tests.vectors import rows
 class TestAWait:
     def test_counts_down_and_goes_on(self) -> None:
         """It waits until the reset and the margin, ticks each minute, then subscribes again."""
-        t = marbles(
+        t = limited_marbles(
             limit(100),
             x=waiting(159, 100),
             y=waiting(99, 100),
@@ -47,25 +66,6 @@ class TestAWait:
         t.check(source.pipe(wait_for_quota()), "ax 59s y 59s z 38s ld|")
         t.check_subscriptions(met, "^!")
         t.check_subscriptions(well, "160s ^-!")
-
-    @pytest.mark.parametrize("at_once", [False, True])
-    def test_the_agent_is_gone_before_the_wait(self, at_once: bool) -> None:
-        """The source is released before any event, also if it fails in its subscription."""
-        t = marbles(limit(100))
-        order: list[Any] = []
-
-        def subscribe(observer: Any, scheduler: Any = None) -> Disposable:
-            if at_once:
-                observer.on_error(t.error)
-            else:
-                scheduler.schedule_relative(1.0, lambda *_: observer.on_error(t.error))
-            return Disposable(lambda: order.append("gone"))
-
-        source = one_after_the_other(Observable(subscribe), t.cold("|"))
-        t.record(
-            source.pipe(wait_for_quota(), ops.do_action(lambda event: order.append(type(event))))
-        )
-        assert ["gone", QuotaWaiting] == order[:2]
 
     @pytest.mark.parametrize(
         ("error", "options", "diagram"),
@@ -79,7 +79,7 @@ class TestAWait:
     )
     def test_what_passes(self, error: Any, options: Any, diagram: str) -> None:
         """Events, the end, and what is no limit or one too long to wait for, without a word."""
-        t = marbles(error)
+        t = limited_marbles(error)
         source = t.cold(diagram)
         t.check(source.pipe(wait_for_quota(**options)), diagram)
         assert 1 == len(source.subscriptions)
@@ -111,31 +111,6 @@ class TestAWait:
         assert QuotaWaits(count=20, seconds=200) == waits
         assert ["error"] == [kind for _, kind, _ in t.record(limited)]
 
-    def test_five_hours(self) -> None:
-        """A limit of five hours takes 300 ticks, and the last part of a minute no event."""
-        t = marbles(limit(5 * HOUR))
-        met, well = t.cold("#"), t.cold("(d|)")
-        seen = t.record(one_after_the_other(met, well).pipe(wait_for_quota(margin=90)))
-        ticks = [(when, event.remaining) for when, _, event in seen[:-3]]
-        assert [(60.0 * n, 5 * HOUR + 90 - 60 * n) for n in range(302)] == ticks
-        assert [
-            (5 * HOUR + 90, "next", QuotaLifted(waited=5 * HOUR + 90)),
-            (5 * HOUR + 90, "next", DONE),
-            (5 * HOUR + 90, "completed", None),
-        ] == seen[-3:]
-
-    def test_over_a_change_of_the_clocks(self) -> None:
-        """From midnight to 6 am in Rome it is five hours in March and seven in October."""
-        rome, waited = ZoneInfo("Europe/Rome"), []
-        for day in (datetime(2024, 3, 31, tzinfo=rome), datetime(2024, 10, 27, tzinfo=rome)):
-            lifted = parse_reset("resets 6am", now=day, zone=rome)
-            clock = VirtualClock(start=day.astimezone(UTC))
-            t = Marbles(error=QuotaExceeded("limit", resets_at=lifted), clock=clock)
-            source = one_after_the_other(t.cold("#"), t.cold("|"))
-            seen = t.record(source.pipe(wait_for_quota(margin=0)), until=1e5)
-            waited += [event.waited for _, _, event in seen if isinstance(event, QuotaLifted)]
-        assert [5 * HOUR, 7 * HOUR] == waited
-
     def test_goes_on_with_what_it_is_told(self) -> None:
         """With `again` that is subscribed, and is given the limit, also out of a `LoopError`."""
         met = limit(10)
@@ -165,7 +140,7 @@ class TestAWait:
         def again(_: QuotaExceeded) -> Observable[Any]:
             raise broken
 
-        t = marbles(limit(1))
+        t = limited_marbles(limit(1))
         seen = t.record(t.cold("#").pipe(wait_for_quota(margin=0, again=again)))
         assert (1.0, "error", broken) == seen[-1]
 
@@ -185,7 +160,7 @@ class TestAWait:
 
     def test_the_clock_is_looked_at_at_every_tick(self) -> None:
         """After a suspension the wait ends at the next tick that is past the reset."""
-        t = marbles(limit(HOUR))
+        t = limited_marbles(limit(HOUR))
         met, well = t.cold("#"), t.cold("(d|)")
         seen: list[Any] = []
         one_after_the_other(met, well).pipe(wait_for_quota()).subscribe(
@@ -204,7 +179,7 @@ class TestAWait:
     @pytest.mark.parametrize(("moved", "ends_at"), [(600.0, 120.0), (-600.0, 900.0)])
     def test_the_clock_is_moved(self, moved: float, ends_at: float) -> None:
         """The wait is until the reset by the clock of the moment, in steps of a minute."""
-        t = marbles(limit(300))
+        t = limited_marbles(limit(300))
         clock = MovedClock(t.scheduler)
         seen: list[tuple[float, Any]] = []
         source = one_after_the_other(t.cold("#"), t.cold("(d|)"))
@@ -245,7 +220,7 @@ class MovedClock(Scheduler):
 class TestAnUnknownEnd:
     def test_backs_off_for_a_day(self) -> None:
         """The pauses double from 15 minutes to 5 hours, 24 hours in all, then the error passes."""
-        t = marbles(limit())
+        t = limited_marbles(limit())
         begun: list[float] = []
 
         def source(_: Any) -> Observable[Any]:
@@ -260,33 +235,20 @@ class TestAnUnknownEnd:
 
     def test_a_success_begins_the_series_anew(self) -> None:
         """After a session that ended well the first pause is 15 minutes again."""
-        t, gate = marbles(limit()), QuotaGate()
+        t, gate = limited_marbles(limit()), QuotaGate()
         source = one_after_the_other(t.cold("#"), t.cold("#"), t.cold("(d#)"), t.cold("|"))
         seen = t.record(source.pipe(wait_for_quota(gate=gate)))
         assert [900, 1800, 900] == [event.waited for _, _, event in seen if is_end(event)]
 
     def test_a_past_reset_is_unknown(self) -> None:
         """A reset in the past is not a reason to retry at once."""
-        t = marbles(limit(-5))
+        t = limited_marbles(limit(-5))
         seen = t.record(t.cold("#").pipe(wait_for_quota()), until=1)
         assert [(0.0, "next", waiting(900))] == seen
 
-    def test_the_same_words_again_do_not_mean_tomorrow(self) -> None:
-        """`resets 3pm`, repeated after a wait until 3 pm, leads to a delay, not to a day's wait."""
-        t, said = Marbles(), "You've hit your limit · resets 3pm (UTC)"
-
-        def met() -> Observable[Any]:
-            now = t.scheduler.now
-            return rx.throw(QuotaExceeded(said, resets_at=parse_reset(said, now=now, zone=UTC)))
-
-        source = rx.defer(lambda _: met())
-        seen = t.record(source.pipe(wait_for_quota()), until=24 * HOUR)
-        waited = [event.waited for _, _, event in seen if is_end(event)]
-        assert [15 * HOUR + 60, 900, 1800, 3600] == waited[:4]
-
     def test_two_streams_count_one_limit_once(self) -> None:
         """Streams that meet a limit at the same time share one pause."""
-        t, gate = marbles(limit()), QuotaGate()
+        t, gate = limited_marbles(limit()), QuotaGate()
         one, two = t.cold("#"), t.cold("-#")
         both = rx.merge(one.pipe(wait_for_quota(gate=gate)), two.pipe(wait_for_quota(gate=gate)))
         t.record(both, until=2690)
@@ -297,7 +259,7 @@ class TestAnUnknownEnd:
 class TestWhatPasses:
     def test_a_limit_without_waiting(self) -> None:
         """Without `wait` the error passes on at once, and the next stream fails unsubscribed."""
-        t, gate = marbles(limit(HOUR)), QuotaGate()
+        t, gate = limited_marbles(limit(HOUR)), QuotaGate()
         first, second_one = t.cold("a#"), t.cold("a|")
         t.check(first.pipe(wait_for_quota(gate=gate, wait=False)), "a#", until=5)
         t.check_subscriptions(first, "^!")
@@ -311,7 +273,7 @@ class TestWhatPasses:
 
     def test_a_limit_that_is_lifted_does_not_hold_back(self) -> None:
         """Without `wait` a stream may begin at the reset itself: the margin is for waits."""
-        t, gate = marbles(limit(10)), QuotaGate()
+        t, gate = limited_marbles(limit(10)), QuotaGate()
         t.record(t.cold("#").pipe(wait_for_quota(gate=gate, wait=False)), until=10)
         t.check(
             rx.defer(lambda _: rx.just(HI)).pipe(
@@ -322,7 +284,7 @@ class TestWhatPasses:
 
     def test_a_closed_gate_too_far_away(self) -> None:
         """A stream that begins at such a limit fails without being subscribed."""
-        t, gate = marbles(limit()), QuotaGate()
+        t, gate = limited_marbles(limit()), QuotaGate()
         gate.met(now=second(0), resets_at=second(2 * HOUR))
         source = t.cold("a|")
         ((_, kind, error),) = t.record(source.pipe(wait_for_quota(gate=gate, longest=HOUR)))
@@ -331,7 +293,7 @@ class TestWhatPasses:
 
     def test_what_the_subscriber_raises_is_not_a_limit(self) -> None:
         """Its exception closes no gate, even if it looks like a limit of the source."""
-        t, gate = marbles(limit()), QuotaGate()
+        t, gate = limited_marbles(limit()), QuotaGate()
         errors: list[Exception] = []
 
         def refuse(_: Any) -> None:
@@ -359,16 +321,16 @@ class TestDisposal:
     @pytest.mark.parametrize("when", [1.0, 60.0, 90.0])
     def test_during_a_wait(self, when: float) -> None:
         """Nothing is emitted or subscribed after disposal, and no timer stays armed."""
-        t = marbles(limit(300))
+        t = limited_marbles(limit(300))
         source = t.cold("#")
         seen = t.record(source.pipe(wait_for_quota()), dispose_at=when)
         assert {True} == {at <= when for at, *_ in seen}
         t.check_subscriptions(source, "(^!)")
-        assert [] == list(armed(t.scheduler))
+        assert 0 == pending(t)
 
     def test_with_the_last_word(self) -> None:
         """A subscriber that leaves at `QuotaLifted` gets no new session."""
-        t = marbles(limit(30))
+        t = limited_marbles(limit(30))
         source = t.cold("#")
         last = ops.take_while(lambda event: not is_end(event), inclusive=True)
         seen = t.record(source.pipe(wait_for_quota(), last))
@@ -377,7 +339,7 @@ class TestDisposal:
 
     def test_of_the_running_source(self) -> None:
         """Disposal ends the source, before and after a wait."""
-        t = marbles(limit(10))
+        t = limited_marbles(limit(10))
         before, after = t.cold("-a-#"), t.cold("----a")
         source = one_after_the_other(before, after)
         t.record(source.pipe(wait_for_quota(margin=0)), dispose_at=12)
@@ -388,7 +350,7 @@ class TestDisposal:
 class TestASharedGate:
     def test_a_stream_waits_for_what_another_met(self) -> None:
         """An agent that is to begin during the wait of another waits with it."""
-        t, gate = marbles(limit(100)), QuotaGate()
+        t, gate = limited_marbles(limit(100)), QuotaGate()
         loop, audit = one_after_the_other(t.cold("#"), t.cold("-d|")), t.cold("a|")
         seen: list[Any] = []
         t.scheduler.schedule_absolute(
@@ -405,7 +367,7 @@ class TestASharedGate:
         """Whoever comes when the limit is lifted, but within the margin, waits for the rest."""
         gate = QuotaGate()
         gate.met(now=second(0), resets_at=second(100), message="limit")
-        t = marbles(limit(), x=waiting(30, 100), l=QuotaLifted(waited=30))
+        t = limited_marbles(limit(), x=waiting(30, 100), l=QuotaLifted(waited=30))
         t.record(rx.empty(), until=130)
         t.check(t.cold("d|").pipe(wait_for_quota(gate=gate)), "x 29s (ld)|", until=100)
 
@@ -419,7 +381,7 @@ class TestASharedGate:
         """It does although the session continues; a warning does not, nor does paid overage."""
         gate = QuotaGate()
         told = RateLimited(status=status, resets_at=second(100), limit="five_hour", overage=overage)
-        t = marbles(limit(), r=told)
+        t = limited_marbles(limit(), r=told)
         t.check(t.cold("-r-a").pipe(wait_for_quota(gate=gate)), "-r-a", until=10)
         assert left == gate.remaining(second(10))
         if left:
@@ -438,7 +400,7 @@ class TestASharedGate:
     def test_an_error_without_a_time_waits_for_the_rejected_requests(self) -> None:
         """The time of the structured signal serves an error that names none."""
         rejected = RateLimited(status="rejected", resets_at=second(60))
-        t = marbles(limit(), r=rejected, x=waiting(59, 60, ""), l=QuotaLifted(waited=59))
+        t = limited_marbles(limit(), r=rejected, x=waiting(59, 60, ""), l=QuotaLifted(waited=59))
         source = one_after_the_other(t.cold("r#"), t.cold("|"))
         t.check(source.pipe(wait_for_quota(margin=0)), "rx 58s (l|)")
 
@@ -449,7 +411,7 @@ class TestASharedGate:
     def test_a_session_that_ends_well_opens_it(self, diagram: str, opened: bool) -> None:
         """A completed session opens the gate, one that failed or was interrupted does not."""
         gate = QuotaGate()
-        t = marbles(
+        t = limited_marbles(
             limit(),
             r=RateLimited(status="rejected", resets_at=second(100)),
             f=SessionEnded(outcome="failed"),
@@ -464,7 +426,7 @@ class TestASharedGate:
             (lambda gate: gate.open(), [0, 60, 120]),
             (lambda gate: gate.met(now=second(70), resets_at=second(190)), [0, 60, 120, 180, 190]),
         ):
-            t, gate = marbles(limit(150)), QuotaGate()
+            t, gate = limited_marbles(limit(150)), QuotaGate()
             source = one_after_the_other(t.cold("#"), t.cold("|"))
             t.scheduler.schedule_absolute(70.0, lambda *_, do=change, on=gate: do(on))
             seen = t.record(source.pipe(wait_for_quota(gate=gate, margin=0)))
@@ -472,7 +434,7 @@ class TestASharedGate:
 
     def test_it_may_be_extended_too_far(self) -> None:
         """When another stream meets a limit beyond `longest`, the wait ends with the error."""
-        t, gate = marbles(limit(150)), QuotaGate()
+        t, gate = limited_marbles(limit(150)), QuotaGate()
 
         def extend(*_: Any) -> None:
             gate.met(now=second(70), resets_at=second(2 * HOUR))
@@ -541,3 +503,163 @@ class TestQuotaGate:
         gate.met(now=second(0), resets_at=second(100))
         gate.met(now=second(100))
         assert (None, 900) == (gate.resets_at, gate.remaining(second(100)))
+
+
+FULL = QuotaUsed(window="five_hour", used=1, resets_at=second(100))
+USAGE = Usage(output_tokens=7)
+WINDOWS: dict[str, Any] = {
+    "a": AgentMessage(text="a"),
+    "q": QuotaUsed(window="five_hour", used=0.85, resets_at=second(100)),
+    "Q": QuotaUsed(window="five_hour", used=0.85, resets_at=second(100), agent="A", nearly=True),
+    "l": QuotaUsed(window="five_hour", used=0.1, resets_at=second(200)),
+    "L": QuotaUsed(window="five_hour", used=0.1, resets_at=second(200), agent="A"),
+    "r": RateLimited(status="rejected", limit="five_hour", resets_at=second(100)),
+    "o": RateLimited(status="rejected", limit="five_hour", resets_at=second(100), overage=True),
+    "u": UsageUpdate(usage=USAGE, cost_usd=0.5),
+    "s": SessionEnded(outcome="completed"),
+    "e": SessionEnded(outcome="quota", duration=2),
+    "f": SessionEnded(outcome="quota", duration=2, usage=USAGE, cost_usd=0.5),
+}
+
+
+def windows_drawn() -> Marbles:
+    t = Marbles(**WINDOWS)
+    t.error = QuotaExceeded  # type: ignore[assignment]  # any error of this class
+    return t
+
+
+@pytest.mark.parametrize(
+    ("source", "overage", "expected"),
+    [
+        ("-a-s|", "pay", "-a-s|"),
+        # A window is emitted when it changes, with the agent.
+        ("-q-q-l-l-q-s|", "pay", "-Q---L---Q-s|"),
+        # A limit without overage is the agent's own matter.
+        ("-r-s|", "stop", "-r-s|"),
+        # Overage is paid for, or ends the session, with its usage so far.
+        ("-ao-s|", "pay", "-ao-s|"),
+        ("-ao-s|", "stop", "-a(oe#)"),
+        ("-uo-s|", "stop", "-u(of#)"),
+        ("-u(oas)|", "stop", "-u(of#)"),
+    ],
+)
+def test_the_windows_of_one_session(source: str, overage: Overage, expected: str) -> None:
+    """A session reports windows, and ends before more is paid for."""
+    t = windows_drawn()
+    plan = QuotaPlan(overage=overage)
+    t.check(t.cold(source).pipe(within_quota(plan, agent="A")), expected)
+
+
+def test_overage_releases_the_source_first() -> None:
+    """When the end of the session is emitted, its program has ended."""
+    t = windows_drawn()
+    order: list[Any] = []
+    source = t.cold("-o-s|")
+
+    def seen(event: Any) -> None:
+        if isinstance(event, SessionEnded):
+            order.append([subscription[1] for subscription in source.subscriptions])
+
+    plan = QuotaPlan(overage="stop")
+    source.pipe(within_quota(plan, agent="A")).subscribe(
+        seen, lambda error: order.append(getattr(error, "resets_at", None)), scheduler=t.scheduler
+    )
+    t.scheduler.advance_to(10)
+    assert [[1], second(100)] == order
+
+
+@pytest.mark.parametrize(
+    ("begins", "start", "expected"),
+    [(True, 0, "#"), (True, 99, "99s #"), (True, 100, "100s -a|"), (False, 0, "-a|")],
+)
+def test_a_session_in_the_reserve(begins: bool, start: float, expected: str) -> None:
+    """A new session does not start until the window is reset; a resumed one does."""
+    t = windows_drawn()
+    plan = QuotaPlan(reserve=0.2)
+    plan.windows.add(FULL.model_copy(update={"agent": "A"}))
+    t.scheduler.advance_to(start)
+    t.check(t.cold("-a|").pipe(within_quota(plan, agent="A", begins=begins)), expected)
+
+
+def test_the_windows_of_another_account() -> None:
+    """The windows of one agent do not hold back another."""
+    t = windows_drawn()
+    plan = QuotaPlan(reserve=0.2)
+    plan.windows.add(FULL.model_copy(update={"agent": "A"}))
+    t.check(t.cold("-a|").pipe(within_quota(plan, agent="B")), "-a|")
+
+
+CALL, RESULT = ToolCall(name="Bash", input="ls", id="1"), ToolResult(name="1", output="a")
+
+
+def limited(times: int | None, **options: Any) -> Any:
+    """Return the operator, untyped to fit a `pipe`; these tests are not about types."""
+    return repetition_limit(times, **options)
+
+
+def calls_drawn() -> Marbles:
+    return Marbles(
+        a=AgentMessage(text="a"),
+        C=CALL,
+        c=RESULT,
+        d=ToolResult(name="1", output="another"),
+        N=AgentNudged(tool="Bash", repeated=2),
+        R=AgentReplaced(tool="Bash", repeated=2),
+    )
+
+
+def test_the_steps_against_repetition() -> None:
+    """A nudge, a fresh agent, and the error, each after the same number of calls."""
+    t = calls_drawn()
+    source, nudged, fresh = t.cold("CcCca-Cc"), t.cold("aCcaCc-Cc"), t.cold("CcCc-Cc")
+    stream = source.pipe(limited(2, nudge=lambda _: nudged, replace=lambda _: fresh))
+    error = check_stalled(t, stream, "CcC(cNa)CcaC(cRC)cC(c#)")
+    t.check_subscriptions(source, "^--!")
+    assert (
+        "the agent called Bash 2 times in a row with the same input and the same result, "
+        "again after a nudge and a fresh agent"
+    ) == str(error)
+    assert error.hint is not None
+    assert error.hint.startswith("raise repetitionLimit in .cuggino.json")
+
+
+def test_an_agent_that_gets_somewhere() -> None:
+    """Other results, and calls without a result, are no repetition; nothing is added."""
+    t = calls_drawn()
+    t.check(t.cold("CcCdCcCdaCCCCC|").pipe(limited(3)), "CcCdCcCdaCCCCC|")
+    t.check(t.cold("CcCcCcCc|").pipe(limited(None)), "CcCcCcCc|")
+
+
+def test_repetition_shares_the_remedies() -> None:
+    """An agent that was nudged for silence is replaced at once."""
+    t = calls_drawn()
+    fresh = t.cold("a|")
+    source = t.cold("CcCc")
+    remedies = Remedies(nudged=True)
+    t.check(
+        source.pipe(
+            limited(2, nudge=lambda _: t.cold("|"), replace=lambda _: fresh, remedies=remedies)
+        ),
+        "CcC(cRa)|",
+    )
+    assert remedies.replaced
+
+
+def test_repeated_calls_that_come_at_once() -> None:
+    """They are counted one by one, and the agent is replaced when all have been passed on."""
+    t = calls_drawn()
+    fresh = t.cold("a|")
+    source = t.cold("(CcCcCcCcCc)-")
+    t.check(source.pipe(limited(2, replace=lambda _: fresh)), "(CcCcCcCcCcRa)|")
+
+
+def test_a_repetition_that_ends_in_time() -> None:
+    """An end at the same instant as the last call counts."""
+    t = calls_drawn()
+    t.check(t.cold("CcC(c|)").pipe(limited(2)), "CcC(c|)")
+
+
+def test_a_repetition_limit_of_one() -> None:
+    """A single call repeats nothing."""
+    with pytest.raises(ValueError, match="at least 2"):
+        repetition_limit(1)

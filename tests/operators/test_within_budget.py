@@ -17,10 +17,10 @@ from cuggino.operators import Flow, emit, flow, forward, until_terminal
 from cuggino.operators.merge_now import merge_now
 from cuggino.operators.supervision import (
     Ledger,
-    retry_session,
     within_budget as typed_within_budget,
 )
 from cuggino.testing import Marbles
+from tests.operators.policies import pending
 
 A = ev.AgentMessage(text="a")
 TOKENS = Budget(tokens=100, count_tokens="plain")
@@ -107,67 +107,26 @@ def test_what_passes(
 
 
 class TestCut:
-    def test_tokens_in_flight(self) -> None:
+    @pytest.mark.parametrize(
+        ("budget", "over", "message"),
+        [
+            (TOKENS, update(101), TOKENS_SPENT.format(101)),
+            (MONEY, update(0, 11.0), "The budget of the run is used up: $11.00 of $10.00 spent"),
+        ],
+        ids=["tokens", "money"],
+    )
+    def test_in_flight(self, budget: Budget, over: ev.UsageUpdate, message: str) -> None:
         """The update that overdraws the budget is passed on, then the session is ended."""
-        t = Marbles(a=A, u=update(60), v=update(101))
+        t = Marbles(a=A, u=update(0, 0.0), v=over)
         source = t.cold("a-u-v-a-a|")
         assert [
             (0.0, "next", "a"),
             (2.0, "next", "u"),
             (4.0, "next", "W"),
             (4.0, "next", "v"),
-            (4.0, "error", TOKENS_SPENT.format(101)),
-        ] == drawn(t, source.pipe(within_budget(TOKENS)))
+            (4.0, "error", message),
+        ] == drawn(t, source.pipe(within_budget(budget)))
         t.check_subscriptions(source, "^---!")
-
-    def test_money_in_flight(self) -> None:
-        """An agent that reports its cost while it works is cut in flight."""
-        t = Marbles(u=update(0, 11.0))
-        source = t.cold("-u----")
-        expected = "The budget of the run is used up: $11.00 of $10.00 spent"
-        assert (1.0, "error", expected) == drawn(t, source.pipe(within_budget(MONEY)))[-1]
-        t.check_subscriptions(source, "^!")
-
-    def test_the_source_is_released_before_the_error(self) -> None:
-        """The agent is gone when the error comes."""
-        t = Marbles(u=update(101))
-        order: list[str] = []
-        source: rx.Observable[Any] = t.cold("u--").pipe(
-            ops.finally_action(lambda: order.append("released"))
-        )
-        failing: Policy = ops.do_action(on_error=lambda _: order.append("failed"))
-        t.record(source.pipe(within_budget(TOKENS), failing))
-        assert ["released", "failed"] == order
-
-    def test_a_synchronous_source_is_released_before_the_error(self) -> None:
-        """So it is when the source overdraws the budget within its own `subscribe`."""
-        order: list[str] = []
-
-        def subscribe(observer: Any, scheduler: Any = None) -> Any:
-            for tokens in (50, 101, 102, 103):
-                observer.on_next(update(tokens))
-            return lambda: order.append("released")
-
-        t = Marbles()
-        seen: Policy = ops.do_action(
-            lambda event: order.append(event.tag), on_error=lambda _: order.append("failed")
-        )
-        t.record(rx.create(subscribe).pipe(within_budget(TOKENS), seen))
-        assert ["UsageUpdate", "BudgetWarning", "UsageUpdate", "released", "failed"] == order
-
-    @pytest.mark.parametrize("ending", ["on_completed", "on_error"])
-    def test_a_source_that_ends_in_its_subscription_is_released_first(self, ending: str) -> None:
-        """A source that ends within `subscribe` is released before its end is passed on."""
-        order: list[str] = []
-
-        def subscribe(observer: Any, scheduler: Any = None) -> Any:
-            getattr(observer, ending)(*[RuntimeError("x")] * (ending == "on_error"))
-            return lambda: order.append("released")
-
-        rx.create(subscribe).pipe(within_budget(TOKENS)).subscribe(
-            on_error=lambda _: order.append("ended"), on_completed=lambda: order.append("ended")
-        )
-        assert ["released", "ended"] == order
 
     def test_a_generator_is_closed_before_the_error(self) -> None:
         """A loop that is cut while its body runs has left its `finally` when the error comes."""
@@ -265,17 +224,6 @@ class TestNextStart:
         assert [(2.0, "next", "d"), (4.0, "next", "c"), (6.0, "next", "b")] == seen[2:5]
         assert (6.0, "error") == seen[5][:2]
         t.check_subscriptions(source, "^-----!")
-
-    def test_a_retry_is_refused(self) -> None:
-        """The retry is announced, and refused by the ledger when its pause is over."""
-        t = Marbles(e=ended(100), error=AgentFailed("x", reason="crash"))
-        ledger = Ledger()
-        source = t.cold("-e#")
-        stream = source.pipe(
-            within_budget(TOKENS, ledger=ledger), retry_session(random=lambda: 0.5)
-        )
-        assert (7.0, "error", TOKENS_SPENT.format(100)) == drawn(t, stream)[-1]
-        t.check_subscriptions(source, "^-!")
 
 
 class TestLooks:
@@ -471,14 +419,6 @@ class TestDuration:
         assert [(40.0, "next", "a"), (50.0, "error")] == [seen[0], seen[1][:2]]
         t.check_subscriptions(two, "40s ^ 9s !")
 
-    def test_a_resumed_run_has_what_is_left(self) -> None:
-        """The seconds of earlier processes are gone already."""
-        t = Marbles()
-        policy = within_budget(Budget(duration=50.0), ledger=Ledger(elapsed=45.0))
-        seen = t.record(t.cold("---").pipe(policy))
-        assert (0.0, "next", warning("duration", 45.0, 50.0)) == seen[0]
-        assert (5.0, "error") == seen[1][:2]
-
     def test_one_warning_for_two_streams(self) -> None:
         """Streams side by side are warned once, and all ended at the limit."""
         t = Marbles()
@@ -578,8 +518,3 @@ class TestRelease:
         )
         t.scheduler.advance_to(10.0)
         assert [failure] == errors
-
-
-def pending(t: Marbles) -> int:
-    """Timers that are still due."""
-    return sum(not item[0].is_cancelled() for item in t.scheduler._queue.items)

@@ -6,13 +6,24 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, pairwise
 from typing import Any
 
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from reactivex import Subject
 
-from cuggino.events import AgentMessage, Done, Event, LlmMarkerEvent, MessageDelta, Note
+from cuggino.events import (
+    AgentMessage,
+    Done,
+    Event,
+    LlmMarkerEvent,
+    MessageDelta,
+    Note,
+    SystemMessage,
+)
 from cuggino.operators import extract_markers, marker_tags
 
 TAGS = marker_tags(Note, Done)
+MANY = settings().max_examples
+"""As many examples as the profile asks for; quick ones can be had by the hundred."""
+RETRY = SystemMessage(text="Retrying")
 LINES = ("DONE",)
 """The tags that count only where they open a line, in tests of those."""
 MARKUP = st.sampled_from(
@@ -55,6 +66,19 @@ QUOTED_TEXTS = st.lists(MARKUP | QUOTING, max_size=16).map("".join)
 
 def delta(text: str, message_id: str = "m", **fields: Any) -> MessageDelta:
     return MessageDelta(text=text, message_id=message_id, **fields)
+
+
+def part(text: str, *, message_id: str = "m") -> list[Event]:
+    """Return a part of a message, in one delta and then whole."""
+    return [delta(text, message_id), message(text, message_id)]
+
+
+def parts(*texts: str, in_letters: bool) -> list[Event]:
+    """Return the parts of one message, each whole, or in deltas of a letter before."""
+    events: list[Event] = []
+    for text in texts:
+        events += [*map(delta, text), message(text)] if in_letters else [message(text)]
+    return events
 
 
 def message(text: str, message_id: str | None = "m", **fields: Any) -> AgentMessage:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -125,26 +126,19 @@ def test_every_role_has_a_template() -> None:
     assert set(ROLES) <= {file.stem for file in folder.iterdir()}
 
 
-def test_the_template_for_a_conflict() -> None:
-    """It uses its variables, and names markers of an implementing agent."""
-    template = Prompts().template(CONFLICT).read_text()
-    assert set(re.findall(r"\{\{(\w+)\}\}", template)) <= set(CONFLICT_VARIABLES)
-    tags = {cls.tag_name() for cls in role_markers("implementing")}
-    assert {"NOTE", "DONE", "SPEC_ISSUE"} == tags & set(re.findall(r"`<([A-Z_]+)>", template))
-
-
-def test_the_template_of_the_judge() -> None:
-    """It uses its variables, and names the one marker with which a judge chooses."""
-    template = Prompts().template(JUDGE).read_text()
-    assert set(re.findall(r"\{\{(\w+)\}\}", template)) <= set(JUDGE_VARIABLES)
-    assert {"APPROVED"} == set(re.findall(r"`<([A-Z_]+)>", template))
-
-
-def test_the_audits_template() -> None:
-    """The audit's prompt uses its variables, and names the one marker that it may emit."""
-    template = Prompts().template("audit").read_text()
-    assert set(AUDIT_VARIABLES) == set(re.findall(r"\{\{(\w+)\}\}", template))
-    assert {"TO_BE_DISCUSSED"} == set(re.findall(r"`<([A-Z_]+)>", template))
+@pytest.mark.parametrize(
+    ("name", "variables", "tags"),
+    [
+        (CONFLICT, CONFLICT_VARIABLES, {"NOTE", "DONE", "SPEC_ISSUE"}),
+        (JUDGE, JUDGE_VARIABLES, {"APPROVED"}),
+        ("audit", AUDIT_VARIABLES, {"TO_BE_DISCUSSED"}),
+    ],
+)
+def test_other_templates(name: str, variables: Iterable[str], tags: set[str]) -> None:
+    """A template uses its variables, and names the markers that its agent may emit."""
+    template = Prompts().template(name).read_text()
+    assert set(re.findall(r"\{\{(\w+)\}\}", template)) <= set(variables)
+    assert tags == set(re.findall(r"`<([A-Z_]+)>", template))
 
 
 @pytest.mark.parametrize("role", ROLES)

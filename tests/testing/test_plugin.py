@@ -1,7 +1,8 @@
-"""The pytest fixtures, each tested in a separate project and process."""
+"""The pytest fixtures, each in a project of its own, and the help page about testing."""
 
 from __future__ import annotations
 
+import re
 import sys
 import tomllib
 from collections.abc import Callable
@@ -9,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+import cuggino.testing
+from cuggino import pytest_plugin as plugin
 from tests.limits import LIMIT
+from tests.vectors import each
 
 pytest_plugins = ["pytester"]
 
@@ -134,32 +138,6 @@ def test_git_is_isolated(ran: Ran, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 
 @pytest.mark.real_agent
-def test_marble_failure_is_readable(ran: Ran) -> None:
-    """A failure shows both diagrams and the differing lines."""
-    result = ran(
-        """
-        from reactivex import operators as ops
-
-        def test_it(marbles):
-            t = marbles(a=1, b=2)
-            t.check(t.cold("-a-a|").pipe(ops.distinct()), "-a-b|")
-        """,
-        "-q",
-    )
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(
-        [
-            "E * the stream differs from the diagram",
-            "E * expected  -a-b|",
-            "E * but saw   -a--|",
-            "E *         1 s  a  1",
-            "E * -         3 s  b  2",
-            "E *           4 s  |  completed",
-        ]
-    )
-
-
-@pytest.mark.real_agent
 def test_open_subscription_fails_the_test(ran: Ran) -> None:
     """A stream that is still subscribed at the end fails the test."""
     result = ran(
@@ -195,15 +173,6 @@ LEAKING = """
             cls.left.kill()
             cls.left.wait()
 """
-
-
-@pytest.mark.real_agent
-def test_leaks_are_reported(ran: Ran, pytester: pytest.Pytester) -> None:
-    """With the option every test is checked, and its leaks are named."""
-    pytester.makeconftest(IMPATIENT)
-    result = ran(LEAKING, "-q", ini="cuggino_no_leaks = true")
-    result.assert_outcomes(passed=1, errors=1)
-    result.stdout.fnmatch_lines(["E * left behind: *process * sleep"])
 
 
 @pytest.mark.real_agent
@@ -291,3 +260,60 @@ def test_plugin_imports_little() -> None:
     ).stdout
     doors = ["cuggino", "cuggino._version"]
     assert f"{[*doors, 'cuggino.pytest_plugin']}\n" == said
+
+
+PAGE = Path(__file__).parents[2] / "cuggino_cli" / "help" / "testing.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.real_agent
+def test_documented_python_runs(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All code blocks form one test file in which every test passes."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    tests = "\n".join(BLOCKS)
+    pytester.makepyfile(tests)
+    options = ("-p", "cuggino.pytest_plugin", "-p", "no:cacheprovider")
+    result = pytester.runpytest_subprocess(*options, timeout=LIMIT)
+    result.assert_outcomes(passed=tests.count("def test_"))
+    assert tests.count("def test_") >= 6
+
+
+def test_documented_names_exist() -> None:
+    """Documented names of `cuggino.testing` and of the plugin exist."""
+    names = set(re.findall(r"`(?:cuggino\.testing\.)?([A-Z]\w+)[`(]", TEXT))
+    known = {*cuggino.testing.__all__, *vars(plugin)}
+    elsewhere = {"Runtime", "SessionEnded", "AgentFailed"}
+    assert names - known - elsewhere == set()
+    assert {"Marbles", "VirtualRuntime", "Story", "MakeRuntime"} <= names
+
+
+def test_documented_fixtures_are_complete() -> None:
+    """The table lists exactly the fixtures of the plugin."""
+    table = TEXT.partition("## Fixtures")[2].partition("\n## ")[0]
+    told = set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))
+    made = {
+        name for name, value in vars(plugin).items() if type(value).__name__.startswith("Fixture")
+    }
+    assert made == told
+
+
+def test_documented_links_resolve() -> None:
+    """Links to files and to sections resolve."""
+    sections = {
+        re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+        for title in re.findall(r"^## (.+)$", TEXT, re.MULTILINE)
+    }
+    for link in re.findall(r"\]\(([^)]+)\)", TEXT):
+        if link.startswith("#"):
+            assert link[1:] in sections
+        else:
+            assert (PAGE.parent / link).exists(), link
+
+
+@each("name", cuggino.testing.__all__)
+def test_public_name(name: str) -> None:
+    """Every public name resolves and has a docstring unless it is a plain alias."""
+    value = getattr(cuggino.testing, name)
+    assert not isinstance(value, type) or value.__doc__

@@ -11,7 +11,7 @@ from reactivex import never, operators as ops, timer
 
 from cuggino import Config, SpawnOptions, events as ev
 from cuggino.agents.base import Role
-from cuggino.errors import AgentFailed, AgentStalled, ConfigError, LoopError, QuotaExceeded
+from cuggino.errors import ConfigError, QuotaExceeded
 from cuggino.events import StopAsked
 from cuggino.testing import (
     AgentRun,
@@ -49,30 +49,6 @@ class TestTime:
         assert 5 * HOUR + 60 == story.one(ev.QuotaLifted).waited
         assert (5 * HOUR + 60, True) == (story.ended_at, story.completed)
         assert ev.LoopApproved(iteration=1, checked=False) == story.last
-
-    def test_retries_back_off(self, tmp_path: Path) -> None:
-        """An overloaded service is retried after 5, 10 and 20 seconds, plus or minus a fifth."""
-        crash = [AgentFailed("overloaded", reason="overloaded")]
-        cousin = VirtualRuntime(
-            tmp_path, runs(crash, crash, crash, DONE), config=Config(max_retries=3)
-        )
-        story = cousin.run(focus="the page").check()
-        pauses = [event.retry_in for event in story.of(ev.AgentRetry)]
-        assert pauses == pytest.approx([5, 10, 20], rel=0.2)
-        assert sum(pauses) == pytest.approx(story.ended_at or 0, abs=0.01)
-
-    def test_silent_agent(self, tmp_path: Path) -> None:
-        """A silent agent is nudged, replaced, then abandoned, after a quarter of an hour each."""
-        silent = [Say("I begin."), Wait("3h")]
-        agent = InMemoryAgent(runs(silent, silent, silent), can_resume=True)
-        story = VirtualRuntime(tmp_path, agent, config=Config(idle_timeout=900)).run(focus="it")
-        assert ([900], [1800], 2700) == (
-            story.times(ev.AgentNudged),
-            story.times(ev.AgentReplaced),
-            story.ended_at,
-        )
-        assert isinstance(story.error, LoopError)
-        assert isinstance(story.error.cause, AgentStalled)
 
     def test_slow_command_times_out(self, tmp_path: Path) -> None:
         """A result that takes longer than `command_timeout` is cut off at the timeout."""

@@ -103,6 +103,23 @@ CONFIG: tuple[tuple[dict[str, Any], dict[str, str]], ...] = (
     ({"allowPkillTargets": ["node"]}, {"allowPkillTargets": "node"}),
     ({"allowDestructive": True}, {"allowDestructive": "true"}),
     ({"allowDestructive": False}, {}),
+    (
+        {
+            "chat": {
+                "telegram": {"token": "env:BOT", "chat": 42},
+                "own": {"channel": "evil:Channel"},
+            }
+        },
+        {
+            "chat.telegram": "token: env:BOT, chat: 42",
+            "chat.own": "channel: evil:Channel",
+        },
+    ),
+    # A secret is not shown.
+    (
+        {"chat": {"telegram": {"token": "110201543:AAHdqTcvCH1", "chat": 42}}},
+        {"chat.telegram": "token: …, chat: 42"},
+    ),
 )
 
 
