@@ -15,6 +15,7 @@ from cuggino.agents.base import LlmAgent
 from cuggino.config import AttemptChoice, Config
 from cuggino.domain import Decision
 from cuggino.errors import AgentFailed, LoopError, QuotaExceeded, RunNotResumable
+from cuggino.git import Git
 from cuggino.loops import AttemptsService, WatchService
 from cuggino.loops.attempts import Race
 from cuggino.operators.supervision import QuotaGate
@@ -26,7 +27,7 @@ from cuggino.storage import Workspace, decide, find_run
 from cuggino.storage.journal import read_journal
 from cuggino.testing import AgentRun, Do, InMemoryAgent, Say, VirtualRuntime, Wait, Write
 from cuggino.testing.story import Story
-from tests.git_project import isolate_git
+from tests.git_project import isolate_git, without_comparisons
 
 PLANNED = [Say("<PLAN_COMPLETE>One task</PLAN_COMPLETE>")]
 TASK = "# Plan\n\n## Task 1\n"
@@ -66,9 +67,11 @@ def crasher() -> InMemoryAgent:
 
 
 class Attempts:
-    """A project and the agents of its attempts, by their hints."""
+    """A project and the agents of its attempts, by their hints; a `whole` one has snapshots."""
 
-    def __init__(self, place: Path, agents: Mapping[str, LlmAgent], **config: Any) -> None:
+    def __init__(
+        self, place: Path, agents: Mapping[str, LlmAgent], *, whole: bool = False, **config: Any
+    ) -> None:
         self.agents = agents
         settings: dict[str, Any] = {
             "commit": True,
@@ -81,6 +84,8 @@ class Attempts:
         judge = agents.get("judge", InMemoryAgent({}))
         config = {**settings, **config}
         self.cousin = VirtualRuntime(place / "p", judge, config=Config(**config), git=True)
+        if not whole:
+            self.cousin.runtime = without_comparisons(self.cousin.runtime)
 
     @property
     def service(self) -> AttemptsService:
@@ -125,7 +130,9 @@ def test_the_first_that_passes_lands(tmp_path: Path) -> None:
     lie = worker(Wait("1m"), SPENT, Write("other.txt", "x"))
     good = worker(Wait("10m"), SPENT, Write("hello.txt", "hello hello\n"))
     project = Attempts(
-        tmp_path, {"lie": lie, "crash": crasher(), "honest": good, "slow": honest("14m")}
+        tmp_path,
+        {"lie": lie, "crash": crasher(), "honest": good, "slow": honest("14m")},
+        whole=True,
     )
     story = project.run().check()
     expected = {"attempt-1": "not-approved", "attempt-2": "failed", "attempt-4": "overtaken"}
@@ -470,6 +477,12 @@ class InSlots(Attempts):
     def sends(self, at: str, command: ev.ControlEvent) -> None:
         self.cousin.at(at, lambda: self.cousin.runtime.send(command))
 
+    def snapshots_of(self, slot: int) -> set[str]:
+        """Return the stages before which the files of a slot were kept."""
+        git = Git(cwd=Path(f"{self.cousin.folder}.cuggino-slots") / f"slot-{slot}")
+        refs = git.now("for-each-ref", "--format=%(refname)", "refs/cuggino/snapshots").text
+        return {ref.rpartition("/")[2] for ref in refs.splitlines()}
+
     @property
     def journal(self) -> Path:
         found = [run for run in Runs(self.cousin.folder).all() if isinstance(run, RecordedRun)]
@@ -500,7 +513,7 @@ class TestInSlots:
         """
         lie = worker(Wait("1m"), SPENT, Write("other.txt", "x"))
         agents = {"lie": lie, "crash": crasher(), "honest": honest("10m"), "slow": honest("14m")}
-        project = InSlots(tmp_path, agents)
+        project = InSlots(tmp_path, agents, whole=True)
         project.sends("30s", ev.SteerAsked(text="Say it twice.", item="1.md"))
         story = project.watch("20m")
         assert ["1.md-attempt-1", "1.md-attempt-3"] == [one.item for one in story.of(ev.Steered)]
@@ -527,6 +540,7 @@ class TestInSlots:
         assert 1.0 == sum(filter(None, costs))  # those of attempts once, from their own journals
         begun = [(one.item, one.slot) for one in events if isinstance(one, ev.WatchSlotPrepared)]
         assert len(begun) == len(set(begun)) == 6
+        assert {"planning-1", "implementing-1"} == project.snapshots_of(2)
         listed = project.cousin.play(project.cousin.runtime.slots()).events[0]
         assert [1, 2, 41, 42, 43, 44] == [one.number for one in listed.folders if one.number]
         left = project.cousin.play(project.cousin.runtime.clean_slots()).events[0].left

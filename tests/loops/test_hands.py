@@ -24,7 +24,7 @@ from cuggino.runs import RunState
 from cuggino.storage import list_journals, read_journal
 from cuggino.testing import Say
 from cuggino.testing.acts import session_of
-from tests.git_project import GitProject, isolate_git
+from tests.git_project import GitProject, isolate_git, without_comparisons
 
 Work = Callable[[Path, str], str | Observable[str]]
 """What an agent does in a folder, given the plan; returns its last message, or emits it later."""
@@ -121,9 +121,12 @@ class TaskAgent(LlmAgent):
 
 
 class HandsProject:
-    """A project, and what became of a run in it."""
+    """A project, and what became of a run in it; a `whole` one has snapshots."""
 
-    def __init__(self, place: Path, agent: TaskAgent, **config: Any) -> None:
+    def __init__(
+        self, place: Path, agent: TaskAgent, *, whole: bool = False, **config: Any
+    ) -> None:
+        self._whole = whole
         self.git = GitProject(place / "project")
         self.git.write(".specs/words.md", "A file for each word.\n")
         self.git.write(".gitignore", ".cuggino\n")
@@ -137,7 +140,8 @@ class HandsProject:
 
     @property
     def runtime(self) -> Runtime:
-        return Runtime.live(cwd=self.git.root, config=self.config, agent=self.agent)
+        live = Runtime.live(cwd=self.git.root, config=self.config, agent=self.agent)
+        return live if self._whole else without_comparisons(live)
 
     def run(self, *, resume: bool = False, **given: Any) -> list[ev.Event]:
         """Run, or resume the run; return its events."""
@@ -176,7 +180,7 @@ def test_tasks_land_one_by_one_and_the_branch_moves_once(tmp_path: Path) -> None
         return writes("a.txt", text)(folder, "")
 
     tasks = {"a": joins, **{name: writes(f"{name}.txt", f"{name}\n") for name in "bcd"}}
-    words = project(tmp_path, tasks, a="after: 2, 3", push="origin/main")
+    words = project(tmp_path, tasks, a="after: 2, 3", push="origin/main", whole=True)
     remote = tmp_path / "remote.git"
     words.git.git("init", "--quiet", "--bare", str(remote))
     words.git.git("remote", "add", "origin", str(remote))
@@ -432,7 +436,7 @@ class TestAttempts:
 
     def test_the_first_that_passes_lands(self, tmp_path: Path) -> None:
         """It is checked and reviewed; the others are told of, and their work is kept."""
-        words = WithAttempts(tmp_path, "lie", "hang", "honest")
+        words = WithAttempts(tmp_path, "lie", "hang", "honest", whole=True)
         words.run()
         last = words.events[-1]
         assert isinstance(last, ev.LoopApproved), last
@@ -517,7 +521,7 @@ def test_a_detached_head(tmp_path: Path) -> None:
 @pytest.mark.real_agent
 def test_a_run_is_undone_in_the_users_tree(tmp_path: Path) -> None:
     """Its files are as they were before it."""
-    words = project(tmp_path, {"a": writes("a.txt"), "b": writes("b.txt")})
+    words = project(tmp_path, {"a": writes("a.txt"), "b": writes("b.txt")}, whole=True)
     words.run()
     runtime = words.runtime
     plan = cuggino.run(runtime.undo_plan())
