@@ -15,9 +15,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cuggino import run
+from cuggino import Runtime, run
 from cuggino.events import CommitFailed, CommitPerformed, DirtyFilesCommitted
-from cuggino.stages import GitRepository, commit_to
+from cuggino.gate import NoWork
+from cuggino.stages import GitRepository, NoSnapshots, commit_to
 from tests.limits import LIMIT
 
 
@@ -209,6 +210,14 @@ class GitProject:
 
     def count(self) -> int:
         return int(self.git("rev-list", "--count", "--branches"))
+
+
+def without_comparisons(runtime: Runtime) -> Runtime:
+    """Return a runtime without snapshots, and whose gate compares no files of the project.
+
+    These are half of the git commands of a run.
+    """
+    return runtime.replace(snapshots=NoSnapshots(), work=NoWork())
 
 
 EXCLUDED = (Path(".specs"), Path(".cuggino"))

@@ -28,7 +28,8 @@ def outside_path(project: Path, path: str) -> str:
     home = home_of(os.environ)
     if top == Path("/") or (home is not None and home.is_relative_to(top)):
         top = project
-    return os.pathsep.join(entry for entry in path.split(os.pathsep) if _is_outside(entry, top))
+    root = str(top)
+    return os.pathsep.join(entry for entry in path.split(os.pathsep) if _is_outside(entry, root))
 
 
 def outside_environment(project: Path, env: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -64,8 +65,11 @@ def own_programs(root: Path) -> Iterator[Path]:
             yield from (place / name for name in STARTED)
 
 
-def _is_outside(entry: str, top: Path) -> bool:
-    """Return whether an entry is an absolute folder outside of the repository."""
+def _is_outside(entry: str, top: str) -> bool:
+    """Return whether an entry is an absolute folder outside of the repository.
+
+    Every start of git resolves every entry anew, so that a link that an agent makes counts.
+    """
     return entry.startswith("/") and (
-        top == Path("/") or not Path(os.path.realpath(entry)).is_relative_to(top)
+        top == "/" or not f"{os.path.realpath(entry)}/".startswith(f"{top}/")
     )

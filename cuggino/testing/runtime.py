@@ -28,15 +28,17 @@ T = TypeVar("T")
 _LONGEST = timedelta(days=1000)
 """The longest virtual time that a stream may take to end."""
 
-_GIT = (
-    ("init", "--quiet", "--initial-branch=main"),
-    ("config", "user.name", "Tester"),
-    ("config", "user.email", "tester@example.org"),
-    ("config", "commit.gpgSign", "false"),
-    ("config", "core.hooksPath", ".git/hooks"),
-    ("add", "--all"),
-    ("commit", "--quiet", "--allow-empty", "--message=Begin"),
-)
+_INIT = ("init", "--quiet", "--initial-branch=main")
+_SETTINGS = """
+[user]
+name = Tester
+email = tester@example.org
+[commit]
+gpgSign = false
+[core]
+hooksPath = .git/hooks
+"""
+_BEGIN = (("add", "--all"), ("commit", "--quiet", "--allow-empty", "--message=Begin"))
 
 
 class VirtualRuntime:
@@ -90,7 +92,10 @@ class VirtualRuntime:
         if not specs.exists():
             self.write(f"{config.specs_path}/specification.md", "# Specification\n")
         if git:
-            for words in _GIT:
+            self.git(*_INIT)
+            with (self.folder / ".git" / "config").open("a", encoding="utf-8") as settings:
+                settings.write(_SETTINGS)
+            for words in _BEGIN:
                 self.git(*words)
         live = Runtime.live(cwd=self.folder, config=config, agent=self.agent)
         assert live.services.control_folder is not None

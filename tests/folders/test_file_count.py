@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -261,31 +260,20 @@ def test_a_failing_source_fails_the_stream() -> None:
     assert scheduled(t) == 0
 
 
-def test_a_failing_count_fails_the_stream() -> None:
-    """An exception of a later `count` releases the watch and reaches `on_error`."""
+@pytest.mark.parametrize(("counted", "drawn", "ends"), [([], "#", 0), ([7], "7 30s #", 31)])
+def test_a_failing_count_fails_the_stream(counted: list[int], drawn: str, ends: float) -> None:
+    """An exception of `count`, the first or a later one, releases the watch and is the error."""
     t = marbles()
     source = t.hot("-c")
-    numbers: Iterator[int] = iter([7])
+    numbers = iter(counted)
 
     def count(_: Path) -> int:
         for number in numbers:
             return number
         raise t.error
 
-    t.check(watch_file_count(FOLDER, changes=lambda _: source, count=count), "7 30s #")
-    t.check_subscriptions(source, "^ 30s !")
-
-
-def test_a_failing_first_count_fails_the_stream() -> None:
-    """An exception of the first `count` releases the watch and reaches `on_error`."""
-    t = marbles()
-    source = t.hot("-c")
-
-    def count(_: Path) -> int:
-        raise t.error
-
-    t.check(watch_file_count(FOLDER, changes=lambda _: source, count=count), "#")
-    assert source.subscriptions == [(0, 0)]
+    t.check(watch_file_count(FOLDER, changes=lambda _: source, count=count), drawn)
+    assert source.subscriptions == [(0, ends)]
 
 
 def test_failing_to_watch_fails_the_stream() -> None:

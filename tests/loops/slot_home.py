@@ -15,7 +15,7 @@ from cuggino.events import Event, WatchCandidate
 from cuggino.loops import LoopRunOptions, Services, Work
 from cuggino.loops.watch.attempt import attempt
 from cuggino.operators.supervision import Ledger
-from cuggino.stages import GitRepository, GitSnapshots, act
+from cuggino.stages import GitRepository, act
 from cuggino.stages.slots import Slot, candidate_ref, prepare_slot, slots_of
 from cuggino.storage import Workspace, list_journals, read_journal
 from cuggino.testing import AgentRun, InMemoryAgent, Say, Write
@@ -88,7 +88,6 @@ class Home:
             agent=agent,
             workspace=self.workspace,
             repository=GitRepository(self.project.root, exclude=(Path(".cuggino"),)),
-            snapshots=GitSnapshots(self.project.root, self.workspace.snapshots),
         )
         given = {"base": self.base, **given}
         options = {"focus": "the file", "item": ITEM, "journal": True, **given.pop("options", {})}

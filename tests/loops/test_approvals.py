@@ -23,6 +23,7 @@ from cuggino.testing import (
     VirtualRuntime,
     Wait,
 )
+from tests.git_project import without_comparisons
 from tests.loops.coding_loop import CodingLoop, drawn, marbles, tags
 from tests.testing.one_task import APPROVED, DONE, ENDED, HOUR, PLANNED, runs
 
@@ -49,7 +50,9 @@ def project(folder: Path, agent: Any, *approve: str, **more: Any) -> VirtualRunt
     clock = more.pop("clock", None)
     extra = {name: more.pop(name) for name in ("git", "commands") if name in more}
     config = Config(approve=list(approve), **more)
-    return VirtualRuntime(folder, agent, config=config, clock=clock, **extra)
+    made = VirtualRuntime(folder, agent, config=config, clock=clock, **extra)
+    made.runtime = without_comparisons(made.runtime)
+    return made
 
 
 def person(runtime: VirtualRuntime, *decisions: tuple[float, Decision]) -> list[str]:

@@ -275,7 +275,7 @@ def test_a_conflict_is_resolved_and_reviewed(conflict: Conflict) -> None:
         "Approved",
         "LoopApproved",
         "WatchCandidate",
-    ] == [name for name in names(seen) if name not in ("AgentMessage", "SnapshotTaken")]
+    ] == [name for name in names(seen) if name != "AgentMessage"]
     assert conflict.home.head() == made.base
     resolver, reviewer = agent.spawned
     for prompt in (resolver.system_prompt or "", reviewer.system_prompt or ""):

@@ -238,9 +238,14 @@ def crashes(_clock: VirtualClock) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("failing", "back"), [(usage_limit, "2h"), (no_login, "16m"), (crashes, "16m")]
+    ("loop", "failing", "back"),
+    [
+        ("run", usage_limit, "2h"),
+        ("watch", no_login, "16m"),
+        ("deliver", crashes, "16m"),
+        ("loop", usage_limit, "2h"),
+    ],
 )
-@pytest.mark.parametrize("loop", ["run", "watch", "deliver", "loop"])
 def test_cooldowns_are_kept(
     loop: str, failing: Callable[[VirtualClock], list[Any]], back: str, tmp_path: Path
 ) -> None:

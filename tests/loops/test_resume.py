@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from tests.loops.crashes import (
     DELIVER,
     LOOPS,
     PLAN_BUILD,
+    SCENARIOS,
     SPEC_ISSUE,
     Uninterrupted,
     instead,
@@ -31,6 +32,14 @@ Whole = Callable[[str], Uninterrupted]
 
 LOGIN = errors.AgentFailed("log in", reason="auth")
 NEVER = "0193b2c1-0000-7000-8000-000000000000"
+
+
+def sampled(*quick: str, others: Iterable[str] = LOOPS) -> pytest.MarkDecorator:
+    """Return the names of runs: these for the default suite, others for the second command."""
+    rest = (
+        pytest.param(name, marks=pytest.mark.real_agent) for name in others if name not in quick
+    )
+    return pytest.mark.parametrize("name", [*quick, *rest])
 
 
 def cause(story: Story[Any]) -> Exception | None:
@@ -181,7 +190,7 @@ class TestOptions:
         assert {"new"} == {options.model for options in again.agent.spawned}
         assert [("", "plan", 1), ("", "build", 1), ("", "build", 2)] == again.agent.begun
 
-    @pytest.mark.parametrize("name", LOOPS)
+    @sampled("coding")
     def test_a_journal_switched_off_later(self, name: str, tmp_path: Path) -> None:
         """A run that has a journal keeps it, even if new runs would have none."""
         LOOPS[name].process(tmp_path).run(dispose_at=3.5)
@@ -201,17 +210,7 @@ class TestOptions:
 
 
 class TestRefused:
-    @pytest.mark.parametrize(
-        "name",
-        [
-            *LOOPS,
-            "coding spec issue",
-            "coding same findings",
-            "deliver limit",
-            "deliver stalled",
-            "plan_build planned",
-        ],
-    )
+    @sampled(*LOOPS, others=sorted(SCENARIOS.keys() - {"watch"}))
     def test_a_finished_run(self, name: str, whole: Whole, tmp_path: Path) -> None:
         """A run with a result is refused, by the search and by the loop; nothing changes."""
         run = whole(name)
@@ -226,7 +225,7 @@ class TestRefused:
         assert_refused(process.resume(), process)
         assert (before, end) == (process.journal, process.end())
 
-    @pytest.mark.parametrize("name", LOOPS)
+    @sampled("deliver")
     def test_a_run_resumed_elsewhere(self, name: str, tmp_path: Path) -> None:
         """A journal that has grown since it was read is refused."""
         LOOPS[name].process(tmp_path).run(dispose_at=3.5)
@@ -238,7 +237,7 @@ class TestRefused:
         assert "another process" in error.message
         assert grown == stale.journal
 
-    @pytest.mark.parametrize("name", LOOPS)
+    @sampled("plan_build")
     def test_a_journal_of_other_stages(self, name: str, tmp_path: Path) -> None:
         """A journal whose stages have other names is refused with the two names."""
         role = LOOPS[name].make.roles[0]

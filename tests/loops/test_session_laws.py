@@ -563,7 +563,7 @@ STORIES = {name: LOOPS[name] for name in ("deliver", "plan")}
 class TestAtEveryInstant:
     """Agents, commands, watches, timers, the interruption and the lock are released at once."""
 
-    @pytest.mark.parametrize("at", [n * 1.5 for n in range(17)])
+    @pytest.mark.parametrize("at", [n * 3.0 for n in range(9)])
     def test_interrupted(self, name: str, at: float, tmp_path: Path) -> None:
         """The result is the last event, and an interrupted session has its end before it."""
         loop = STORIES[name]
@@ -581,7 +581,7 @@ class TestAtEveryInstant:
         played.assert_over(at, stop)
         assert loop.done == loop.again(tmp_path).run().ended.reason
 
-    @pytest.mark.parametrize("at", [n * 1.5 for n in range(17)])
+    @pytest.mark.parametrize("at", [n * 3.0 + 1.5 for n in range(8)])
     def test_disposed(self, name: str, at: float, tmp_path: Path) -> None:
         """There is no further event."""
         loop = STORIES[name]

@@ -28,6 +28,8 @@ SHORT = {
     "LoopSpecIssue": "blocked",
     "WatchItemHeld": "held",
 }
+CRASH = errors.AgentFailed("it crashed", reason="crash")
+NAMED = "; its work is in refs/cuggino/candidates/1.md"
 
 
 def watching(folder: Path, *names: str, **more: Any) -> SlotWatching:
@@ -120,14 +122,45 @@ class TestSentBack:
         begun = events(slots.play(100), ev.WatchProcessingItem)
         assert [0, 1, 2] == [event.returns for event in begun]
 
-    def test_it_is_parked_with_its_work(self, tmp_path: Path) -> None:
-        slots = watching(tmp_path, "1.md", landings={"1.md": ["check"] * 9}, max_attempts=3)
-        (parked,) = events(slots.play(100), ev.WatchItemParked)
-        assert parked.reason == (
-            "the check command fails at the gate in the same way 3 times, although agents worked "
-            "on it: no; its work is in refs/cuggino/candidates/1.md"
+    @pytest.mark.parametrize(
+        ("attempts", "landings", "numbers", "reason"),
+        [
+            (
+                [],
+                ["check"] * 9,
+                [1, 2, 3],
+                "the check command fails at the gate in the same way 3 times, although agents "
+                f"worked on it: no{NAMED}",
+            ),
+            (
+                [(10.0, "candidate"), *[(10.0, CRASH)] * 2],
+                ["check"],
+                [1, 2, 2],
+                f"it crashed{NAMED}",
+            ),
+            ([(10.0, "candidate")], [CRASH, CRASH], [1], f"it crashed{NAMED}"),
+            ([(10.0, CRASH)] * 2, [], [1, 1], "it crashed"),
+        ],
+    )
+    def test_it_is_parked_with_its_work(
+        self,
+        tmp_path: Path,
+        attempts: list[Any],
+        landings: list[Any],
+        numbers: list[int],
+        reason: str,
+    ) -> None:
+        """The reason names the ref of its work, even after failures, unless there is none."""
+        slots = watching(
+            tmp_path,
+            "1.md",
+            attempts={"1.md": attempts},
+            landings={"1.md": landings},
+            max_attempts=2 if attempts else 3,
         )
-        assert [1, 2, 3] == [number for _, _, number, _ in slots.tried]
+        (parked,) = events(slots.play(500), ev.WatchItemParked)
+        assert reason == parked.reason
+        assert numbers == [number for _, _, number, _ in slots.tried]
 
     def test_unapproved_work_does_not_land(self, tmp_path: Path) -> None:
         """Its item is parked with the reason and its work; others go on."""
@@ -155,29 +188,8 @@ class TestSentBack:
         assert ["0: parked, idle"] == short(slots.story(100))
         assert [] == slots.trunk.landed
 
-    @pytest.mark.parametrize("when", ["at work", "landing"])
-    def test_its_work_is_named_after_failures_too(self, tmp_path: Path, when: str) -> None:
-        """The reason of a parked item names the ref of its work, even after failures."""
-        crash = errors.AgentFailed("it crashed", reason="crash")
-        slots = watching(
-            tmp_path,
-            "1.md",
-            attempts={"1.md": [(10.0, "candidate"), (10.0, crash), (10.0, crash)]},
-            landings={"1.md": ["check"] if when == "at work" else [crash, crash]},
-            max_attempts=2,
-        )
-        (parked,) = events(slots.play(500), ev.WatchItemParked)
-        assert "it crashed; its work is in refs/cuggino/candidates/1.md" == parked.reason
-
-    def test_nothing_is_named_without_a_candidate(self, tmp_path: Path) -> None:
-        crash = errors.AgentFailed("it crashed", reason="crash")
-        slots = watching(tmp_path, "1.md", attempts={"1.md": [(10.0, crash)]}, max_attempts=1)
-        (parked,) = events(slots.play(500), ev.WatchItemParked)
-        assert "it crashed" == parked.reason
-
     def test_a_parked_item_that_comes_back_begins_anew(self, tmp_path: Path) -> None:
-        crash = errors.AgentFailed("it crashed", reason="crash")
-        slots = watching(tmp_path, "1.md", landings={"1.md": [crash]}, max_attempts=1)
+        slots = watching(tmp_path, "1.md", landings={"1.md": [CRASH]}, max_attempts=1)
         slots.write("1.md", when=50)
         assert ["0: work 1", "80: work 1"] == [
             moment for moment in short(slots.story(100)) if "work" in moment
@@ -433,13 +445,12 @@ class TestControl:
 
     def test_one_that_was_sent_back_is_skipped(self, tmp_path: Path) -> None:
         """Also while it waits for its next attempt, and nothing else is at work."""
-        crash = errors.AgentFailed("it crashed", reason="crash")
         slots = self.commanded(
             tmp_path,
             50,
             ev.SkipAsked(item="1.md"),
             "1.md",
-            attempts={"1.md": [(10.0, "candidate"), (10.0, crash)]},
+            attempts={"1.md": [(10.0, "candidate"), (10.0, CRASH)]},
             landings={"1.md": ["check"]},
         )
         assert ["0: work 1", "50: parked 1"] == [

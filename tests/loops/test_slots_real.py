@@ -73,42 +73,6 @@ def completed(events: Sequence[ev.Event]) -> list[str]:
     return sorted(e.filename for e in events if isinstance(e, ev.WatchItemCompleted))
 
 
-@pytest.mark.real_agent
-@pytest.mark.parametrize("most", [4, 8])
-def test_conflicts_and_red_gates(tmp_path: Path, most: int) -> None:
-    """Sent back, resolved and repaired, all land; the check passes on every landed commit."""
-    project = SlotProject(tmp_path, slots=4)
-    # No more words than the limit, which no merge knows: two items that fit do not fit together.
-    check = 'n=$(ls word*.txt | wc -l); [ "$n" -le "$(cat limit)" ] && ! grep -q "<<<<" *.txt'
-    project.git.write("check.sh", f"{check}\n")
-    project.git.write("word0.txt")
-    project.git.write("limit", "2\n")
-    project.git.git("add", "-A")
-    project.git.git("commit", "-qm", "Limit the words")
-    begun = tmp_path / "begun"
-    begun.mkdir()
-    # The first four begin with the same commit, however slowly one of them is prepared.
-    together = (
-        f'touch "{begun}/$$"; until [ "$(ls "{begun}" | wc -l)" -ge 4 ]; do sleep 0.05; done\n'
-    )
-    odd = [f"{n}" for n in range(1, most, 2)]
-    for name in odd:
-        project.item(name, together + RESOLVE.format(name))
-    for name in (f"{n}" for n in range(2, most + 1, 2)):
-        more = 'n=$(ls word*.txt | wc -l); [ "$n" -le "$(cat limit)" ] || echo "$n" >limit'
-        project.item(name, f"{together}echo {name} >word{name}.txt\n{more}\n")
-    events = project.watch()
-    assert [f"{n}.md" for n in range(1, most + 1)] == completed(events)
-    reasons = {event.reason for event in events if isinstance(event, ev.WatchSentBack)}
-    assert {"conflict", "check"} == reasons
-    assert all(project.is_green(commit) for commit in project.first_parents())
-    lines = (project.folder / "shared.txt").read_text().split()
-    assert [*odd, "begin"] == sorted(lines)
-    landed = [event.filename for event in events if isinstance(event, ev.WatchLanded)]
-    assert len(landed) == len(set(landed))
-    assert "" == project.git.git("status", "--short")
-
-
 class TestPieces:
     """One attempt and one landing, for a loop of one's own."""
 
@@ -187,33 +151,6 @@ class TestPieces:
 class TestEndings:
     """Endings of a watch, and the state that the next one finds."""
 
-    @pytest.mark.real_agent
-    def test_candidates_of_an_interrupted_watch_land(self, tmp_path: Path) -> None:
-        """Work that was paid for is not repeated, even by a watch that begins a new journal."""
-        closed = tmp_path / "closed"
-        closed.touch()
-        check = f'[ "$CUGGINO_SLOT" != 0 ] || [ ! -f {closed} ] || sleep 600'
-        project = SlotProject(tmp_path, slots=3, check_command=check, baseline="skip")
-        for name in "123":
-            project.item(name, f"echo {name} >word{name}.txt")
-        interrupt = Subject[object]()
-        made: list[str] = []
-
-        def look(event: ev.Event) -> None:
-            if isinstance(event, ev.WatchCandidate):
-                made.append(event.filename)
-                if len(made) == 3:
-                    interrupt.on_next("stop")
-
-        with pytest.raises(Interrupted):
-            cuggino.run(project.runtime().watch(interrupt=interrupt), look)
-        closed.unlink()
-        events = project.watch()
-        assert ["1.md", "2.md", "3.md"] == completed(events)
-        assert [] == [event for event in events if isinstance(event, ev.Done)]
-        landed = sum(isinstance(event, ev.WatchLanded) for event in events)
-        assert landed + 1 == len(project.first_parents())
-
     @pytest.mark.real_agent  # the same in virtual time in test_slots.py: with the second command
     def test_agents_and_a_check_that_linger_end_at_the_same_time(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -246,22 +183,3 @@ class TestEndings:
         assert ["2.left", "3.left", "4.left", "gate.left"] == names
         place.rename(tmp_path / "over")
         assert [f"{name}.md" for name in "1234"] == completed(project.watch())
-
-
-class TestBranches:
-    """Items that land on branches of their own."""
-
-    @pytest.mark.real_agent
-    def test_an_item_begins_with_what_it_comes_after(self, tmp_path: Path) -> None:
-        project = SlotProject(tmp_path, land_on="branch")
-        project.item("1", "echo 1 >word1.txt")
-        project.item("2", "echo 2 >word2.txt")
-        project.item("3", "cat word1.txt word2.txt >word3.txt", "---\nafter: [1, 2]\n---\n# 3\n")
-        runtime = project.runtime()
-        assert {"1.md", "2.md", "3.md"} == {*completed(project.watch())}
-        assert "1\n2\n" == project.git.git("show", "cuggino/3:word3.txt")
-        assert 1 == len(project.first_parents()), "the user's branch stays"
-        project.item("4", "cat word3.txt >word4.txt", "---\nafter: 3.md\n---\n# 4\n")
-        last = [*cuggino.iterate(runtime.attempt("4.md"))][-1]
-        assert isinstance(last, ev.WatchCandidate)
-        assert "1\n2\n" == project.git.git("show", f"{last.commit}:word4.txt")

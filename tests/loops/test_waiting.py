@@ -26,6 +26,7 @@ from cuggino.testing import (
     Wait,
     Write,
 )
+from tests.git_project import without_comparisons
 from tests.loops.plan_build_loop import PROMPTS
 from tests.testing.one_task import APPROVED, DONE, HOUR, PLANNED, runs
 
@@ -257,6 +258,7 @@ class TestOtherLoops:
             commands={"true": CommandResult("")},
             git=True,
         )
+        project.runtime = without_comparisons(project.runtime)
         for name in ("001.md", "002.md"):
             project.write(f".cuggino/backlog/{name}", "# A page\n")
         story = project.watch(until="5h")

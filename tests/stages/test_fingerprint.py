@@ -1,9 +1,14 @@
-"""Fingerprints of a project, with and without git, and of plans."""
+"""Fingerprints of a project, with and without git, and of plans.
+
+The files of a repository are its private index, whose laws `test_snapshot` and `test_undo` prove:
+odd names, line endings, filters, conflicts, and many files.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,12 +16,44 @@ import pytest
 
 from cuggino import run
 from cuggino.operators import Flow, LoopScheduler, on_loop, pause
-from cuggino.stages import fingerprint as fingerprint_module
-from cuggino.stages.fingerprint import checked_items, fingerprint_stage, trace_stage
+from cuggino.stages import GitSnapshots, fingerprint as fingerprint_module
+from cuggino.stages.fingerprint import DIGITS, checked_items, fingerprint_stage, trace_stage
 from cuggino.testing import no_leaks
-from tests.git_project import EXCLUDED, GitProject, is_alive
+from tests.git_commands import note_git
+from tests.git_project import EXCLUDED, GitProject, is_alive, make_once
 from tests.processes.subscribers import eventually
-from tests.stages.fingerprints import LATER, commit_all, fill, fingerprint
+
+LATER = 2_000_000_000
+
+
+def fingerprint(folder: Path, *, plan: Path | None = None) -> str:
+    """The one thing that the stage emits."""
+    seen: list[str] = []
+    index = folder.parent / f"{folder.name}.index"  # beside it, so that `git add` finds none
+    run(fingerprint_stage(folder, exclude=EXCLUDED, plan=plan, index=index), seen.append)
+    assert 1 == len(seen)
+    assert DIGITS == len(seen[0])
+    assert set(seen[0]) <= set("0123456789abcdef")
+    return seen[0]
+
+
+def commit_all(project: GitProject, message: str = "work") -> None:
+    project.git("add", "--all", "--", ".", ":(exclude).specs", ":(exclude).cuggino")
+    project.git("commit", "--quiet", "--message", message)
+
+
+def fill(project: GitProject) -> GitProject:
+    """A repository with a commit of some files, and an ignored file."""
+
+    def make() -> None:
+        project.write(".gitignore", "*.log\n.cuggino/\n")
+        project.write("a.txt", "a\n")
+        project.write("sub/b.txt", "b\n")
+        project.write("build.log", "1\n")
+        commit_all(project)
+
+    make_once("fingerprints", project.root, make)
+    return project
 
 
 @pytest.fixture
@@ -62,12 +99,11 @@ class TestInARepository:
             assert 3 == filled.count()
             assert before == fingerprint(filled.root)
 
-    def test_all_these_changes_differ(self, filled: GitProject, tmp_path: Path) -> None:
+    def test_all_these_changes_differ(self, project: GitProject, tmp_path: Path) -> None:
         """No two of the changes lead to the same state."""
         states = set()
         for number, change in enumerate(CHANGES.values()):
-            copy = GitProject(tmp_path / str(number))
-            copy.git("pull", "--quiet", str(filled.root), "main")
+            copy = fill(GitProject(tmp_path / str(number)))
             change(copy)
             states.add(fingerprint(copy.root))
         assert len(CHANGES) == len(states)
@@ -135,6 +171,160 @@ class TestInARepository:
         assert first == fingerprint(project.root)
         commit_all(project)
         assert first == fingerprint(project.root)
+
+
+# -- repositories with all that git has to offer
+
+
+def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """All files below the folder with their time and content."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
+
+
+@pytest.fixture
+def commands(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The git commands that are run from now on."""
+    return note_git(monkeypatch)
+
+
+class TestCost:
+    """A fingerprint costs one `git status`, and what has changed."""
+
+    def test_a_snapshot_has_asked_already(self, filled: GitProject, commands: list[str]) -> None:
+        """A snapshot and a fingerprint share the private index."""
+        snapshots = GitSnapshots(filled.root, filled.root.parent / f"{filled.root.name}.index")
+        assert run(snapshots.take("run", "first")) is not None
+        filled.write("a.txt", "x\n")
+        commands.clear()
+        fingerprint(filled.root)
+        assert ["status"] == commands
+
+    def test_what_is_known_is_of_one_folder(self, filled: GitProject) -> None:
+        """The same commit has other contents in a subdirectory and in another repository."""
+        whole, part = fingerprint(filled.root), fingerprint(filled.root / "sub")
+        assert whole != part
+        other = filled.root.parent / "other"
+        filled.git("clone", "--quiet", str(filled.root), str(other))
+        assert whole == fingerprint(other)
+        filled.git("init", "--quiet", "sub")  # a repository of its own, with the same files
+        assert part == fingerprint(filled.root / "sub")
+
+
+class TestOddities:
+    def test_a_subdirectory_is_a_project(self, filled: GitProject) -> None:
+        """In a subdirectory only files below it count, by paths from there."""
+        filled.write("other/b.txt", "b\n")
+        assert fingerprint(filled.root / "other") == fingerprint(filled.root / "sub")
+        before = fingerprint(filled.root / "sub")
+        filled.write("a.txt", "x\n")
+        filled.git("config", "diff.relative", "false")
+        assert before == fingerprint(filled.root / "sub")
+        filled.write("sub/b.txt", "x\n")
+        changed = fingerprint(filled.root / "sub")
+        assert before != changed
+        commit_all(filled)
+        assert changed == fingerprint(filled.root / "sub")
+        filled.write("sub/.specs/s.md")
+        assert changed == fingerprint(filled.root / "sub")
+
+    def test_a_subdirectory_with_an_odd_name_behind_a_link(self, filled: GitProject) -> None:
+        """A subdirectory of any name, reached by a link, is fingerprinted as by its name."""
+        filled.git("config", "core.autocrlf", "input")
+        file = filled.write('odd\nna"me/deep/a.txt', "1\r\n")
+        link = filled.root.parent / "link"
+        link.symlink_to(file.parent)
+        before = fingerprint(link)
+        assert before == fingerprint(file.parent)
+        commit_all(filled)
+        assert before == fingerprint(link)
+
+    def test_an_ignored_folder_is_a_project(self, filled: GitProject) -> None:
+        """In a folder that the repository around it ignores the files themselves count."""
+        filled.write(".gitignore", "sandbox/\n")
+        filled.write("sandbox/a.txt")
+        before = fingerprint(filled.root / "sandbox")
+        filled.write("sandbox/a.txt", "x\n")
+        assert before != fingerprint(filled.root / "sandbox")
+
+    def test_a_submodule(self, filled: GitProject, tmp_path: Path) -> None:
+        """A submodule counts with its commit, and with its files when they are changed."""
+        module = GitProject(tmp_path / "module")
+        module.write("m.txt")
+        commit_all(module)
+        allow = ("-c", "protocol.file.allow=always")
+        filled.git(*allow, "submodule", "--quiet", "add", str(module.root), "module")
+        commit_all(filled)
+        before = fingerprint(filled.root)
+        changed = filled.write("module/m.txt", "x\n")
+        second = fingerprint(filled.root)
+        changed.write_text("y\n")
+        filled.git("config", "diff.ignoreSubmodules", "all")
+        assert 3 == len({before, second, fingerprint(filled.root)})
+        changed.write_text("text\n")
+        assert before == fingerprint(filled.root)
+        new = filled.write("module/new.txt")
+        assert before != fingerprint(filled.root)
+        new.unlink()
+        filled.git("config", "--unset", "diff.ignoreSubmodules")
+        filled.git("config", "-f", ".gitmodules", "submodule.module.ignore", "all")
+
+    def test_a_repository_within_counts_with_its_files(self, filled: GitProject) -> None:
+        """Files of a repository within count, and its commits do not."""
+        inner = GitProject(filled.root / "inner")
+        inner.write("x")
+        first = fingerprint(filled.root)
+        commit_all(inner)
+        assert first == fingerprint(filled.root)
+        inner.write("x", "y\n")
+        assert first != fingerprint(filled.root)
+
+    def test_a_huge_untracked_file(self, filled: GitProject) -> None:
+        """A huge file counts with its size, its start and its end."""
+        file = filled.root / "huge"
+        states = set()
+        for size, at in ((10**9, 0), (10**9 + 1, 0), (10**9, 10**9 - 1), (10**9, 10)):
+            with file.open("wb") as content:
+                content.truncate(size)
+                content.seek(at)
+                content.write(b"x")
+            states.add(fingerprint(filled.root))
+        assert 4 == len(states)
+        os.utime(file, (LATER, LATER))
+        assert fingerprint(filled.root) in states
+
+    def test_a_conflict_of_a_renamed_file(self, filled: GitProject) -> None:
+        """A file that only the other side has counts as it lies there, resolved or not."""
+        lines = "".join(f"{number}\n" for number in range(30))
+        filled.write("a.txt", lines)
+        commit_all(filled)
+        filled.git("checkout", "--quiet", "-b", "other")
+        filled.git("mv", "a.txt", "b.txt")
+        filled.write("b.txt", f"theirs\n{lines}")
+        filled.git("commit", "--quiet", "--all", "--message", "rename")
+        filled.git("checkout", "--quiet", "main")
+        filled.write("a.txt", f"ours\n{lines}")
+        commit_all(filled)
+        with pytest.raises(subprocess.CalledProcessError):
+            filled.git("merge", "other")
+        conflict = fingerprint(filled.root)
+        filled.git("add", "--all")
+        assert conflict == fingerprint(filled.root)
+        filled.git("commit", "--quiet", "--message", "merge")
+        assert conflict == fingerprint(filled.root)
+
+    def test_nothing_of_the_repository_is_changed(self, filled: GitProject) -> None:
+        """Only objects are added; index, references and settings stay as they are."""
+        os.utime(filled.root / "a.txt", (LATER, LATER))
+        filled.write("sub/b.txt", "x\n")
+        filled.write("new.txt")
+        filled.git("add", "sub")
+        before = snapshot(filled.root)
+        fingerprint(filled.root)
+        after = snapshot(filled.root)
+        objects = str(filled.root / ".git" / "objects")
+        assert before == {file: it for file, it in after.items() if file in before}
+        assert all(file.startswith(objects) for file in after.keys() - before.keys())
 
 
 # -- fingerprints without git, of plans, and what happens when they fail

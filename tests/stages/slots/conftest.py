@@ -69,10 +69,23 @@ class SlottedProject(GitProject):
         assert prepared.folder == str(slot.folder)
         return prepared, kept
 
+    def work(self, slot: Slot, text: str = "work\n") -> str:
+        """Commit a change of `app.py` in the slot, as an agent does; return the commit."""
+        (slot.folder / "app.py").write_text(text)
+        return self.commit("work", slot.root)
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> SlottedProject:
     return SlottedProject(tmp_path / "shop")
+
+
+@pytest.fixture
+def slot(project: SlottedProject, tmp_path: Path) -> Slot:
+    """The first slot of the project, prepared for the item `a.md`."""
+    slot = project.slot()
+    make_once(("prepared slot", project.head()), tmp_path, lambda: project.prepare(slot))
+    return slot
 
 
 @pytest.fixture

@@ -36,12 +36,10 @@ def publish(slot: Slot, base: str, item: str = "a.md", attempt: int = 1) -> tupl
 
 
 class TestPublishing:
-    def test_a_candidate(self, project: SlottedProject) -> None:
+    def test_a_candidate(self, project: SlottedProject, slot: Slot) -> None:
         """The current commit of the slot is in the project, under the ref of the item."""
-        slot, base = project.slot(), project.head()
-        project.prepare(slot)
-        (slot.folder / "app.py").write_text("work\n")
-        work = project.commit("work", slot.root)
+        base = project.head()
+        work = project.work(slot)
         (slot.folder / "app.py").write_text("uncommitted\n")
         made, kept = publish(slot, base)
         assert made == WatchCandidate(filename="a.md", slot=1, commit=work, base=base, attempt=1)
@@ -52,16 +50,14 @@ class TestPublishing:
         assert not (project.root / ".git" / "FETCH_HEAD").exists()
         assert publish(slot, base) == (made, [])
 
-    def test_no_work(self, project: SlottedProject) -> None:
+    def test_no_work(self, project: SlottedProject, slot: Slot) -> None:
         """An item without a commit has its base as the candidate."""
-        slot, base = project.slot(), project.head()
-        project.prepare(slot)
+        base = project.head()
         assert publish(slot, base)[0].commit == base
 
-    def test_a_later_candidate(self, project: SlottedProject) -> None:
+    def test_a_later_candidate(self, project: SlottedProject, slot: Slot) -> None:
         """A candidate replaces the one that it contains, and one that it does not is kept."""
-        slot, base = project.slot(), project.head()
-        project.prepare(slot)
+        base = project.head()
         project.commit("one", slot.root)
         publish(slot, base)
         two = project.commit("two", slot.root)
@@ -73,27 +69,24 @@ class TestPublishing:
         assert project.refs()[kept_ref("a.md", 1)] == two
         assert project.refs()[candidate_ref("a.md")] == three
 
-    def test_settings_of_the_agent(self, project: SlottedProject) -> None:
+    def test_settings_of_the_agent(self, project: SlottedProject, slot: Slot) -> None:
         """Settings made by the agent are gone before git reads the slot."""
-        slot, base = project.slot(), project.head()
-        project.prepare(slot)
+        base = project.head()
         project.git("config", "core.fsmonitor", "false", cwd=slot.root)
         publish(slot, base)
         assert "fsmonitor" not in (slot.root / ".git" / "config").read_text()
 
-    def test_on_a_branch_of_the_agent(self, project: SlottedProject) -> None:
+    def test_on_a_branch_of_the_agent(self, project: SlottedProject, slot: Slot) -> None:
         """The checked-out commit counts, also on a branch that the agent made."""
-        slot, base = project.slot(), project.head()
-        project.prepare(slot)
+        base = project.head()
         project.git("checkout", "--quiet", "-b", "feature", cwd=slot.root)
         work = project.commit("work", slot.root)
         assert publish(slot, base)[0].commit == work
         assert project.git("branch", "--list", "feature") == ""
 
-    def test_large_files(self, project: SlottedProject) -> None:
+    def test_large_files(self, project: SlottedProject, slot: Slot) -> None:
         """Objects of LFS, which git does not fetch, are in the project too."""
-        slot, base = project.slot(), project.head()
-        project.prepare(slot)
+        base = project.head()
         path = Path("lfs", "objects", "ab", "cd", "abcd")
         (slot.root / ".git" / path).parent.mkdir(parents=True)
         (slot.root / ".git" / path).write_bytes(b"large")
@@ -106,10 +99,9 @@ class TestPublishing:
         with pytest.raises(ProcessError, match="is not prepared"):
             publish(project.slot(), project.head())
 
-    def test_hooks_of_the_user_do_not_run(self, project: SlottedProject) -> None:
+    def test_hooks_of_the_user_do_not_run(self, project: SlottedProject, slot: Slot) -> None:
         """Refs of cuggino are no business of the project's hooks."""
-        slot, base = project.slot(), project.head()
-        project.prepare(slot)
+        base = project.head()
         project.hook("reference-transaction", "exit 1")
         project.hook("post-checkout", "touch ../ran")
         project.commit("work", slot.root)
@@ -141,20 +133,17 @@ class TestSubmodules:
         project.commit("with a submodule")
         return project
 
-    def test_are_checked_out(self, project: SlottedProject) -> None:
+    def test_are_checked_out(self, project: SlottedProject, slot: Slot) -> None:
         """A slot has the submodules of the project, from the project's own copies."""
-        slot = project.slot()
-        project.prepare(slot)
         assert (slot.folder / "libs" / "mod" / "app.py").read_text() == "one\n"
         assert project.git("status", "--porcelain", cwd=slot.root) == ""
         with pytest.raises(subprocess.CalledProcessError):
             project.git("push", "origin", "HEAD:evil", cwd=slot.folder / "libs" / "mod")
         assert project.prepare(slot, "b.md")[1] == []
 
-    def test_new_commits_in_them_do_not_land(self, project: SlottedProject) -> None:
+    def test_new_commits_in_them_do_not_land(self, project: SlottedProject, slot: Slot) -> None:
         """A candidate cannot name a commit that only the slot has, and nothing is lost."""
-        slot, base = project.slot(), project.head()
-        project.prepare(slot)
+        base = project.head()
         module = slot.folder / "libs" / "mod"
         project.git("config", "user.name", "T", cwd=module)
         project.git("config", "user.email", "t@example.org", cwd=module)
@@ -166,10 +155,8 @@ class TestSubmodules:
         assert caught.value.hint
         assert candidate_ref("a.md") not in project.refs()
 
-    def test_changes_in_them(self, project: SlottedProject) -> None:
+    def test_changes_in_them(self, project: SlottedProject, slot: Slot) -> None:
         """Uncommitted changes in a submodule are moved aside with the slot."""
-        slot = project.slot()
-        project.prepare(slot)
         (slot.folder / "libs" / "mod" / "app.py").write_text("work\n")
         _, kept = project.prepare(slot, "b.md")
         (place,) = [Path(event.ref) for event in kept]

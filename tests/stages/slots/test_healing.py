@@ -25,6 +25,7 @@ from cuggino.stages.slots import (
     slots_of,
 )
 from tests.git_commands import replace_git
+from tests.git_project import make_once
 from tests.stages.slots.conftest import SlottedProject
 from tests.stages.slots.landings import Landings, events, tags
 
@@ -47,21 +48,24 @@ LANDED: dict[str, str | None] = {
 class Half:
     """A project whose fast-forward to a landing was killed before any file was written."""
 
-    def __init__(self, work: Landings) -> None:
+    def __init__(self, work: Landings, line_ends: str = "") -> None:
         self.work = work
         self.root = work.project.root
-        for path, text in FILES.items():
-            work.project.write(path, text)
-        self.before = work.commit("Files")
+        make_once(("half", line_ends), work.root, self._make)
+        ends = (work.head(f"refs/cuggino/following/{name}") for name in ("from", "to"))
+        self.before, self.new = ends
+        self.write(".git/index.lock", "")
+
+    def _make(self) -> None:
+        work = self.work
+        before = work.commit("Files", FILES)
         trunk = work.opened()
         self.landed = work.candidate("a.md", {**LANDED, "folder": None, "tree/one.txt": None})
         # A file becomes a folder, and a folder a file.
         self._amend({"folder/file.txt": "1\n", "tree/two.txt": None, "tree": "a file\n"})
         assert "WatchLanded" == events(trunk.land(self.landed))[-1].tag
-        self.new = work.head(TRUNK)
-        work.git("update-ref", "refs/cuggino/following/from", self.before)
-        work.git("update-ref", "refs/cuggino/following/to", self.new)
-        self.write(".git/index.lock", "")
+        work.git("update-ref", "refs/cuggino/following/from", before)
+        work.git("update-ref", "refs/cuggino/following/to", work.head(TRUNK))
 
     def _amend(self, files: dict[str, str | None]) -> None:
         work, slot = self.work, self.work.slot
@@ -232,7 +236,7 @@ def test_a_sparse_checkout(half: Half, tmp_path: Path) -> None:
 def test_line_ends_of_the_system(work: Landings, ends: str) -> None:
     """Files are compared as git would commit them, regardless of their line ends on disk."""
     work.git("config", "core.autocrlf", ends)
-    half = Half(work)
+    half = Half(work, ends)
     text = LANDED["changed.txt"] or ""
     crlf = ends == "true"
     (half.root / "changed.txt").write_bytes(

@@ -24,6 +24,7 @@ from cuggino.stages.slots import (
     publish_candidate,
     slots_of,
 )
+from tests.git_project import GitProject, make_once
 from tests.stages.slots.conftest import SlottedProject
 
 CHANGED = "uncommitted changes"
@@ -53,19 +54,22 @@ def names(folders: Any) -> list[str]:
 
 
 @pytest.fixture
-def used(project: SlottedProject) -> SlottedProject:
+def used(project: SlottedProject, tmp_path: Path) -> SlottedProject:
     """A project whose slots hold nothing, a candidate, commits and uncommitted files."""
+    make_once("used slots", tmp_path, lambda: use(project))
+    return project
+
+
+def use(project: SlottedProject) -> None:
     slots = slots_of(project.root, None, 4)
     base = project.head()
     project.git("update-ref", TRUNK, base)
     for slot, item in zip(slots, ("a.md", "b.md", "c.md", "d.md"), strict=True):
         project.prepare(slot, item)
     for slot in slots[1:3]:
-        (slot.folder / "app.py").write_text(f"work {slot.number}\n")
-        project.commit("the work", slot.root)
+        project.work(slot, f"work {slot.number}\n")
     (slots[3].folder / "new.py").write_text("new\n")
     run(publish_candidate(slots[1], item="b.md", base=base, attempt=1))
-    return project
 
 
 class TestListing:
@@ -93,7 +97,7 @@ class TestListing:
         assert {folder.base for folder in listing.folders} == {used.head()}
         (ref,) = listing.refs
         assert (ref.kind, ref.ref, ref.item) == ("candidate", candidate_ref("b.md"), "b.md")
-        assert (ref.subject, ref.landed) == ("the work", False)
+        assert (ref.subject, ref.landed) == ("work", False)
         assert listing.trunk == used.head()
 
     def test_while_a_run_works(self, used: SlottedProject) -> None:
@@ -111,12 +115,10 @@ class TestListing:
         gate_tree(home / "check-2", used.slot(2).folder)
         for name in ("check", "check-3", "slot-9.new", "slot-1.gone", "mine", "slot-7"):
             (home / name).mkdir()
-        inner = used.slot(1).folder / "inner"
-        inner.mkdir()
-        used.git("init", "--quiet", cwd=inner)
-        (inner / "x").write_text("x")
-        used.git("add", "x", cwd=inner)
-        used.git("-c", "user.name=a", "-c", "user.email=b", "commit", "-qm", "x", cwd=inner)
+        inner = GitProject(used.slot(1).folder / "inner")
+        inner.write("x")
+        inner.git("add", "x")
+        inner.git("commit", "--quiet", "--message", "x")
         used.prepare(used.slot(1), "e.md")
         kinds = {folder.folder.name: folder.kind for folder in listed(used).folders}
         assert kinds == {

@@ -11,8 +11,17 @@ import pytest
 from cuggino import run
 from cuggino.errors import ConfigError, ProcessError, StorageError
 from cuggino.operators import Flow, ask
-from cuggino.stages.slots import TRUNK, base_ref, kept_ref, prepare_slot, preparing, slots_of
+from cuggino.stages.slots import (
+    TRUNK,
+    Slot,
+    base_ref,
+    kept_ref,
+    prepare_slot,
+    preparing,
+    slots_of,
+)
 from cuggino.stages.slots.record import record_of
+from tests.git_project import GitProject
 from tests.stages.slots.conftest import SlottedProject
 
 
@@ -84,11 +93,9 @@ class TestNew:
 
     @pytest.mark.parametrize("line", ["user.name=No-Value", "alias.x=!a;b"])
     def test_the_environment_is_not_written(
-        self, project: SlottedProject, monkeypatch: pytest.MonkeyPatch, line: str
+        self, project: SlottedProject, slot: Slot, monkeypatch: pytest.MonkeyPatch, line: str
     ) -> None:
         """Settings that an agent changed in its slot are reset for the next item."""
-        slot = project.slot()
-        project.prepare(slot)
         key, _, value = line.partition("=")
         project.git("config", key, value, cwd=slot.root)
         (slot.root / ".git" / "hooks" / "post-checkout").write_text("#!/bin/sh\ntouch evil\n")
@@ -137,10 +144,8 @@ class TestNew:
 
 
 class TestAgain:
-    def test_caches_stay(self, project: SlottedProject) -> None:
+    def test_caches_stay(self, project: SlottedProject, slot: Slot) -> None:
         """The next item has the files of its base, and the caches of the item before."""
-        slot = project.slot()
-        project.prepare(slot)
         (slot.folder / "cache").mkdir()
         (slot.folder / "cache" / "x").write_text("warm")
         project.write("app.py", "two\n")
@@ -155,12 +160,9 @@ class TestAgain:
         assert not (slot.folder / "lib").exists()
         assert project.refs() == {base_ref(1): base}
 
-    def test_a_commit_that_has_not_landed(self, project: SlottedProject) -> None:
+    def test_a_commit_that_has_not_landed(self, project: SlottedProject, slot: Slot) -> None:
         """The commits of an item are kept before another one gets the slot, and only once."""
-        slot = project.slot()
-        project.prepare(slot)
-        (slot.folder / "app.py").write_text("work\n")
-        work = project.commit("work", slot.root)
+        work = project.work(slot)
         _, kept = project.prepare(slot, "b.md")
         assert [(event.ref, event.filename) for event in kept] == [(kept_ref("a.md", 1), "a.md")]
         assert "commits" in kept[0].reason
@@ -168,10 +170,8 @@ class TestAgain:
         assert project.git("show", f"{kept_ref('a.md', 1)}:app.py") == "work\n"
         assert project.prepare(slot, "c.md")[1] == []
 
-    def test_uncommitted_work(self, project: SlottedProject) -> None:
+    def test_uncommitted_work(self, project: SlottedProject, slot: Slot) -> None:
         """Changed, new, removed and staged files are kept, but no ignored ones."""
-        slot = project.slot()
-        project.prepare(slot)
         (slot.folder / "app.py").write_text("changed\n")
         (slot.folder / "new dir").mkdir()
         (slot.folder / "new dir" / "ü.py").write_text("new\n")
@@ -187,10 +187,8 @@ class TestAgain:
         assert project.git("show", f"{ref}:app.py") == "changed\n"
         assert project.git("status", "--porcelain", cwd=slot.root) == ""
 
-    def test_large_files(self, project: SlottedProject) -> None:
+    def test_large_files(self, project: SlottedProject, slot: Slot) -> None:
         """The project has the objects of LFS that kept work names."""
-        slot = project.slot()
-        project.prepare(slot)
         path = Path("lfs", "objects", "ab", "cd", "abcd")
         (slot.root / ".git" / path).parent.mkdir(parents=True)
         (slot.root / ".git" / path).write_bytes(b"large")
@@ -198,10 +196,8 @@ class TestAgain:
         project.prepare(slot, "b.md")
         assert (project.root / ".git" / path).read_bytes() == b"large"
 
-    def test_what_an_agent_leaves(self, project: SlottedProject) -> None:
+    def test_what_an_agent_leaves(self, project: SlottedProject, slot: Slot) -> None:
         """Stashes and branches are kept too; unfinished merges and locks end."""
-        slot = project.slot()
-        project.prepare(slot)
         for text in ("first\n", "second\n"):
             (slot.folder / "app.py").write_text(text)
             project.git("stash", cwd=slot.root)
@@ -224,20 +220,15 @@ class TestAgain:
         assert project.git("status", "--porcelain", cwd=slot.root) == ""
         assert project.git("branch", "--list", cwd=slot.root).strip().startswith("* (")
 
-    def test_landed_work_is_not_kept(self, project: SlottedProject) -> None:
+    def test_landed_work_is_not_kept(self, project: SlottedProject, slot: Slot) -> None:
         """Commits that a branch of the project holds need no ref of their own."""
-        slot = project.slot()
-        project.prepare(slot)
-        (slot.folder / "app.py").write_text("work\n")
-        project.commit("work", slot.root)
+        project.work(slot)
         project.git("fetch", "--quiet", str(slot.root), "HEAD")
         project.git("merge", "--quiet", "--ff-only", "FETCH_HEAD")
         assert project.prepare(slot, "b.md")[1] == []
 
-    def test_what_others_have_landed(self, project: SlottedProject) -> None:
+    def test_what_others_have_landed(self, project: SlottedProject, slot: Slot) -> None:
         """An item that did the same as another one has nothing to keep."""
-        slot = project.slot()
-        project.prepare(slot)
         (slot.folder / "new.py").write_text("same\n")
         project.commit("mine", slot.root)
         project.write("new.py", "same\n")
@@ -247,47 +238,33 @@ class TestAgain:
         project.commit("mine", slot.root)
         assert len(project.prepare(slot, "c.md")[1]) == 1
 
-    def test_a_repository_in_the_slot(self, project: SlottedProject) -> None:
-        """A slot with a repository inside, which no commit can hold, is moved aside whole."""
-        slot = project.slot()
-        project.prepare(slot)
-        inner = slot.folder / "vendor" / "inner"
-        inner.mkdir(parents=True)
-        project.git("init", "--quiet", cwd=inner)
-        (inner / "work.py").write_text("mine\n")
-        project.git("add", "--all", cwd=inner)
-        project.git("-c", "user.name=a", "-c", "user.email=b", "commit", "-qm", "x", cwd=inner)
+    @pytest.mark.parametrize("is_committed", [False, True])
+    def test_a_repository_in_the_slot(
+        self, project: SlottedProject, slot: Slot, is_committed: bool
+    ) -> None:
+        """A slot with a repository inside, which no commit can hold, is moved aside whole.
+
+        One that was committed as a link is not left for the next item either.
+        """
+        inner = GitProject(slot.folder / "vendor" / "inner")
+        inner.write("work.py", "mine\n")
+        inner.git("add", "--all")
+        inner.git("commit", "--quiet", "--message", "x")
+        if is_committed:
+            project.commit("with a link", slot.root)
         _, kept = project.prepare(slot, "b.md")
-        (place,) = [Path(event.ref) for event in kept]
-        assert place == slot.root.with_name("kept-slot-1-1")
-        assert "vendor/inner is a repository" in kept[0].reason
+        place = slot.root.with_name("kept-slot-1-1")
+        commits = [kept_ref("a.md", 1)] if is_committed else []
+        assert [*commits, str(place)] == [event.ref for event in kept]
+        reason = "vendor/ cannot be removed" if is_committed else "vendor/inner is a repository"
+        assert reason in kept[-1].reason
         assert (place / "vendor" / "inner" / "work.py").read_text() == "mine\n"
         assert not (slot.folder / "vendor").exists()
         assert project.git("status", "--porcelain", cwd=slot.root) == ""
 
-    def test_a_committed_repository_in_the_slot(self, project: SlottedProject) -> None:
-        """A repository that was committed as a link is not left for the next item."""
-        slot = project.slot()
-        project.prepare(slot)
-        inner = slot.folder / "inner"
-        inner.mkdir()
-        project.git("init", "--quiet", cwd=inner)
-        (inner / "work.py").write_text("mine\n")
-        project.git("add", "--all", cwd=inner)
-        project.git("-c", "user.name=a", "-c", "user.email=b", "commit", "-qm", "x", cwd=inner)
-        project.commit("with a link", slot.root)
-        _, kept = project.prepare(slot, "b.md")
-        assert [event.ref for event in kept] == [
-            kept_ref("a.md", 1),
-            str(slot.root.with_name("kept-slot-1-1")),
-        ]
-        assert not (slot.folder / "inner").exists()
-
     @pytest.mark.parametrize("damage", ["git", "objects", "head", "file"])
-    def test_a_broken_slot(self, project: SlottedProject, damage: str) -> None:
+    def test_a_broken_slot(self, project: SlottedProject, slot: Slot, damage: str) -> None:
         """A slot that git cannot read is moved aside with its files, and recreated."""
-        slot = project.slot()
-        project.prepare(slot)
         (slot.folder / "mine.py").write_text("mine\n")
         git = slot.root / ".git"
         if damage == "head":
@@ -328,8 +305,7 @@ class TestResuming:
         slot = project.slot()
         base = project.head()
         project.prepare(slot)
-        (slot.folder / "app.py").write_text("committed\n")
-        work = project.commit("work", slot.root)
+        work = project.work(slot, "committed\n")
         (slot.folder / "new.py").write_text("new\n")
         project.commit("landed")
         prepared, kept = project.prepare(slot, resume=True)
@@ -344,8 +320,7 @@ class TestResuming:
         first, second = slots_of(project.root, None, 2)
         base = project.head()
         project.prepare(first)
-        (first.folder / "app.py").write_text("committed\n")
-        work = project.commit("work", first.root)
+        work = project.work(first, "committed\n")
         (first.folder / "app.py").write_text("changed\n")
         (first.folder / "new.py").write_text("new\n")
         if taken:
@@ -367,8 +342,7 @@ class TestResuming:
         first, second = slots_of(project.root, None, 2)
         base = project.head()
         project.prepare(first)
-        (first.folder / "app.py").write_text("work\n")
-        work = project.commit("work", first.root)
+        work = project.work(first)
         original, others = getattr(preparing, step), [prepare_slot(first, base=base, item="b.md")]
 
         def overtaken(*given: Any) -> Flow[Any]:
@@ -402,8 +376,7 @@ class TestResuming:
         """An item that was sent back goes on from its candidate."""
         first, second = slots_of(project.root, None, 2)
         project.prepare(first)
-        (first.folder / "app.py").write_text("work\n")
-        work = project.commit("work", first.root)
+        work = project.work(first)
         project.git("fetch", "-q", str(first.root), "+HEAD:refs/cuggino/candidates/a.md")
         project.prepare(first, "b.md")
         project.prepare(second, resume=True)
@@ -562,8 +535,7 @@ class TestFaults:
         project.git("reflog", "expire", "--expire=now", "--all")
         project.git("gc", "--quiet", "--prune=now")
         assert project.git("log", "-1", "--format=%H", cwd=slot.root).strip() == base
-        (slot.folder / "app.py").write_text("work\n")
-        project.commit("work", slot.root)
+        project.work(slot)
         _, kept = project.prepare(slot, "b.md")
         assert project.git("show", f"{kept[0].ref}:app.py") == "work\n"
         assert project.git("fsck", "--connectivity-only").strip() == ""
