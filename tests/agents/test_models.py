@@ -51,7 +51,7 @@ def test_codex(tmp_path: Path) -> None:
     file = record(tmp_path)
     file.write_bytes(b"\n".join(lines({"turn_context": 1}, turn)) + b"\n" + counted(10))
     meter = UsageRecord({"CODEX_HOME": str(tmp_path)})
-    session = CodexSession(record=meter.total, account=meter)
+    session = CodexSession(account=meter)
     begun = {"type": "thread.started", "thread_id": THREAD}
     over = {"type": "turn.completed", "usage": {"input_tokens": 20, "output_tokens": 7}}
     said = {"type": "item.completed", "item": {"id": "i", "type": "agent_message", "text": "hi"}}
@@ -91,7 +91,7 @@ def test_copilot() -> None:
     usage = {"inputTokens": 9, "outputTokens": 1, "model": "gpt-5.5"}
     (update,) = session.feed({"type": "assistant.usage", "data": usage}, now=NOW)
     assert isinstance(update, ev.UsageUpdate)
-    ended, _ = session.end(None, duration=1.0, now=NOW)
+    ended, _ = session.end(duration=1.0, now=NOW)
     assert ("gpt-5.5", "gpt-5.5") == (update.model, ended.model)
 
 

@@ -75,7 +75,7 @@ def _copilot(kind: str, number: int, **data: Any) -> Json:
 def _acp_session() -> AcpSession:
     options = SpawnOptions(prompt="go", cwd=Path("/p"))
     judge = Judge(cwd=options.cwd, unattended=True)
-    return AcpSession(replace(PROFILE, mode=None), options, judge.verdict, zone=UTC)
+    return AcpSession(replace(PROFILE, mode=None), options, judge.verdict)
 
 
 CLAUDE = Program(
@@ -264,12 +264,7 @@ def read(program: Program, lines: Iterable[Json | bytes]) -> tuple[list[ev.Event
     for line in lines:
         fed = json.dumps(line).encode() if is_text and isinstance(line, dict) else line
         events += session.feed(fed, now=NOW)
-    if isinstance(session, CopilotSession):
-        ended, error = session.end(None, duration=1.0, now=NOW)
-    elif isinstance(session, AcpSession):
-        ended, error = session.end(None, exit_code=0, stderr_tail="", duration=1.0)
-    else:
-        ended, error = session.end(exit_code=0, stderr_tail="", duration=1.0, now=NOW)
+    ended, error = session.end(duration=1.0, now=NOW)
     assert error is None
     return events, ended
 

@@ -142,10 +142,10 @@ def test_background_tasks_add_to_the_run() -> None:
 def test_session_details_before_its_end() -> None:
     """Version and session are known after the first line."""
     session = ClaudeSession()
-    assert (session.session_id, session.version) == (None, None)
+    assert (session.known.session_id, session.version) == (None, None)
     first, *_ = (DATA / "claude" / "simple.jsonl").read_bytes().splitlines(keepends=True)
     session.feed(first, now=0.0)
-    assert session.session_id == "ae368e32-6d27-4b5a-aedc-39f26e9d0d10"
+    assert session.known.session_id == "ae368e32-6d27-4b5a-aedc-39f26e9d0d10"
     assert session.version == "2.1.329"
 
 

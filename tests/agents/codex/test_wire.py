@@ -112,7 +112,12 @@ def test_tokens_of_a_resumed_session() -> None:
     """The program counts over the whole thread, so earlier tokens are subtracted."""
     before = ev.Usage(input_tokens=800, output_tokens=50, cache_read_tokens=200)
     thread = "01a1fbfc-897a-7b22-a66b-cd975e9b42de"
-    _, ended, error = read(capture("res2"), CodexSession(resumed=thread, record=lambda _: before))
+
+    class Account(UsageRecord):
+        def total(self, thread: str | None) -> ev.Usage:
+            return before
+
+    _, ended, error = read(capture("res2"), CodexSession(resumed=thread, account=Account()))
     assert before == ended.usage  # both turns used the same number
     assert error is None
 
@@ -260,7 +265,7 @@ def test_usage_updates_during_a_session(tmp_path: Path) -> None:
     file = record(tmp_path)
     file.write_bytes(counted(10))
     meter = UsageRecord({"CODEX_HOME": str(tmp_path)})
-    session = CodexSession(resumed=THREAD, record=meter.total)
+    session = CodexSession(resumed=THREAD, account=meter)
     begun = json.dumps({"type": "thread.started", "thread_id": THREAD}).encode()
     session.feed(begun, now=NOW)
     said = item("completed", id="item_0", type="agent_message", text="hi")
@@ -279,7 +284,8 @@ def test_usage_updates_during_a_session(tmp_path: Path) -> None:
 
 def test_a_record_that_is_found_late(tmp_path: Path) -> None:
     """A record that appears when its thread is resumed contains earlier usage too."""
-    session = CodexSession(resumed=THREAD, record=UsageRecord({"CODEX_HOME": str(tmp_path)}).total)
+    account = UsageRecord({"CODEX_HOME": str(tmp_path)})
+    session = CodexSession(resumed=THREAD, account=account)
     file = record(tmp_path)
     file.write_bytes(counted(10))
     begun = json.dumps({"type": "thread.started", "thread_id": THREAD}).encode()
@@ -344,7 +350,7 @@ def test_windows_during_a_session(tmp_path: Path, credit: dict[str, Any], paid: 
     file = record(tmp_path)
     file.write_bytes(limits_line(10))
     account = UsageRecord({"CODEX_HOME": str(tmp_path)})
-    session = CodexSession(resumed=THREAD, record=account.total, account=account)
+    session = CodexSession(resumed=THREAD, account=account)
     begun = json.dumps({"type": "thread.started", "thread_id": THREAD}).encode()
     session.feed(begun, now=NOW)
     said = item("completed", id="item_0", type="agent_message", text="hi")
@@ -374,7 +380,7 @@ def test_the_window_behind_a_refusal(
     """The reset of a used-up window in the record dates a refusal without credits."""
     record(tmp_path).write_bytes(limits_line(percent, **credit))
     account = UsageRecord({"CODEX_HOME": str(tmp_path)})
-    session = CodexSession(record=account.total, account=account)
+    session = CodexSession(account=account)
     session.feed(json.dumps({"type": "thread.started", "thread_id": THREAD}).encode(), now=NOW)
     failed = {"type": "turn.failed", "error": {"message": message}}
     session.feed(json.dumps(failed).encode(), now=NOW)

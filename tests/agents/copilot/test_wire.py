@@ -28,7 +28,7 @@ def fed(*events: dict[str, Any], session: CopilotSession | None = None) -> list[
 def ended(*events: dict[str, Any]) -> tuple[str, Exception | None]:
     session = CopilotSession()
     fed(*events, session=session)
-    told, error = session.end(None, duration=1.0, now=NOW)
+    told, error = session.end(duration=1.0, now=NOW)
     return told.outcome, error
 
 
@@ -129,7 +129,7 @@ def test_tokens() -> None:
     assert [ev.UsageUpdate(usage=one), ev.UsageUpdate(usage=two)] == fed(
         count, count, session=session
     )
-    told, _ = session.end(None, duration=1.0, now=NOW)
+    told, _ = session.end(duration=1.0, now=NOW)
     assert (two, None) == (told.usage, told.cost_usd)
 
 
