@@ -536,8 +536,6 @@ def test_any_agent_that_takes_messages_is_given_them() -> None:
 ENDS = ("well", "unknown", "auth", "gone", "crash", "bad", "soon", "late", "silent")
 """Outcomes of a session; `silent` has no final event."""
 
-Story = list[tuple[str, ...]]
-
 
 class Strict(InMemoryAgent):
     """An agent that follows the scenario and resumes only its own sessions."""

@@ -104,32 +104,6 @@ def test_a_message_while_a_tool_runs(claude: Claude) -> None:
     assert 2 == done.ended.num_turns
 
 
-def test_a_message_during_the_last_answer(claude: Claude) -> None:
-    """The session takes another turn; both are charged once, and the last answer counts."""
-    asked, said = threading.Event(), threading.Event()
-    messages: Subject[str] = Subject()
-
-    def answer() -> Block:
-        asked.set()
-        assert said.wait(LIMIT)
-        return Text("one")
-
-    def say() -> None:
-        assert asked.wait(LIMIT)
-        messages.on_next("use tabs")
-        assert eventually(lambda: has_taken(claude, "use tabs"))
-        said.set()
-
-    person = threading.Thread(target=say)
-    person.start()
-    done = claude.run(answer, Text("two"), messages=messages)
-    person.join()
-    assert ["AgentMessage", "Steered", "AgentMessage", "SessionEnded"] == done.tags
-    assert ["one", "two"] == [message.text for message in done.of(AgentMessage)]
-    assert "use tabs" in done.conversation
-    assert (0.012, 2000, 200) == paid(done)
-
-
 def test_a_message_while_a_sub_agent_works(claude: Claude) -> None:
     """The agent itself gets the message, when its sub-agent has ended."""
     helper = [waits(claude, "use tabs"), Text("helped")]
@@ -150,15 +124,6 @@ def test_a_message_while_a_sub_agent_works(claude: Claude) -> None:
         True,
     ]
     assert commands
-
-
-def test_a_session_that_nobody_speaks_to(claude: Claude) -> None:
-    """With and without a source of messages the events, the requests and the cost are the same."""
-    turns = (bash("echo a"), Text("one"))
-    quiet, open_ = claude.run(*turns), claude.run(*turns, messages=never())
-    assert quiet.tags == open_.tags
-    assert quiet.conversation == open_.conversation
-    assert paid(quiet) == paid(open_)
 
 
 def test_a_guarded_session_takes_messages(claude: Claude) -> None:

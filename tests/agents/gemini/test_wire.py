@@ -151,7 +151,6 @@ def test_thoughts_are_output() -> None:
 
 
 MET = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
-ADVICE = "\nPlease wait and try again later. To increase your limits, request a quota increase"
 
 
 def failure(

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from typing_extensions import override
 
 from cuggino import events as ev
 from cuggino.agents.base.watch import Watch
@@ -14,9 +13,8 @@ from cuggino.errors import AgentFailed, GuardNotLive, QuotaExceeded
 from cuggino.testing import AgentConformance, FailureConformance, GuardConformance
 from tests.agents.arenas import RealSuite
 from tests.file_server import MCP_SERVER
-from tests.model_script import ApiError, Drop, Hang, Message, Text, Thought, Tool, always, replies
-from tests.model_server import _Handler
-from tests.real_opencode import COST, VERSION, OpenCode, bash, write
+from tests.model_script import ApiError, Hang, Text, Thought, Tool, replies
+from tests.real_opencode import COST, OpenCode, bash, write
 from tests.real_program import NOBODY, SPEC
 
 
@@ -32,11 +30,6 @@ class TestGuard(RealSuite, GuardConformance):
     kind = OpenCode
 
 
-def test_version(opencode: OpenCode) -> None:
-    """The version is the installed one."""
-    assert VERSION == opencode.agent(NOBODY).check()
-
-
 def test_cost(opencode: OpenCode) -> None:
     """The cost follows the configured prices, after each answer and at the end."""
     done = opencode.run(
@@ -50,25 +43,6 @@ def test_cost(opencode: OpenCode) -> None:
     assert pytest.approx(3 * COST) == done.ended.cost_usd
     assert pytest.approx(COST) == done.of(ev.UsageUpdate)[0].cost_usd
     assert (3, 3) == (done.ended.num_turns, len(done.requests))
-
-
-def test_resume_with_another_system_prompt(opencode: OpenCode, tmp_path: Path) -> None:
-    """A resumed session has the current system prompt, and cannot move to another folder."""
-    name = opencode.run(Text("The word is plum."), system_prompt="One.").ended.session_id
-    again = opencode.run(resume_session_id=name, system_prompt="Two.")
-    assert (None, name) == (again.error, again.ended.session_id)
-    system = again.requests[0].system_text
-    assert (True, False, True) == (
-        system.startswith("You are opencode"),
-        "One." in system,
-        "Two." in system,
-    )
-    other = tmp_path / "other"
-    other.mkdir()
-    done = opencode.run(resume_session_id=name, cwd=other)
-    assert isinstance(done.error, AgentFailed)
-    assert "bad_request" == done.error.reason
-    assert ([], ["SessionEnded"]) == (done.requests, done.tags)
 
 
 def test_sub_agent_and_servers(opencode: OpenCode, tmp_path: Path) -> None:
@@ -97,20 +71,6 @@ def test_sub_agent_and_servers(opencode: OpenCode, tmp_path: Path) -> None:
     assert ["broken"] == [event.server for event in done.of(ev.McpServerFailed)]
 
 
-def test_permissions(opencode: OpenCode) -> None:
-    """Without permission the agent can read and use allowed tools only."""
-    done = opencode.run(
-        [Tool("read", {"filePath": opencode.path("app.py")}), bash("echo no > no.txt")],
-        [write(opencode.path("yes.txt"), "yes"), Tool("read", {"filePath": "/etc/passwd"})],
-        dangerously_skip_permissions=False,
-        allowed_tools=("MultiEdit",),
-    )
-    assert done.error is None
-    assert ("yes", None) == (opencode.read("yes.txt"), opencode.read("no.txt"))
-    errors = [result.is_error for result in sorted(done.of(ev.ToolResult), key=lambda r: r.name)]
-    assert [False, True, False, True] == errors
-
-
 def test_unknown_model(opencode: OpenCode) -> None:
     """The error of an unknown model names the model."""
     done = opencode.run(model="mock/nothing")
@@ -127,26 +87,6 @@ def test_usage_limit_without_a_reset(opencode: OpenCode) -> None:
     assert isinstance(done.error, QuotaExceeded)
     assert (text, None) == (done.error.message, done.error.resets_at)
     assert [text] == [m.text.rpartition(": ")[2] for m in done.of(ev.SystemMessage)[1:]]
-
-
-class _Cutting(_Handler):
-    """A handler whose truncated answers end like complete ones."""
-
-    @override
-    def _reset(self) -> None:
-        self.wfile.write(b"0\r\n\r\n")
-
-
-def test_truncated_answers(opencode: OpenCode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Endless retries of the program after truncated answers are stopped, with a reason."""
-    monkeypatch.setattr("tests.model_server._Handler", _Cutting)
-    cut = Drop(Message([Text("This will never be finished.")]), after_events=2)
-    done = opencode.run(script=always(cut))
-    assert isinstance(done.error, AgentFailed)
-    assert ("connection", "the model's answer broke off 3 times") == (
-        done.error.reason,
-        done.error.message,
-    )
 
 
 def test_guarded_working_directories(opencode: OpenCode) -> None:
