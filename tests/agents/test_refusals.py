@@ -453,6 +453,11 @@ def rows() -> Iterator[Row]:
     yield row(acp, "Sorry", "limit", reason="insufficient_quota")
     for reason in ("error", "refusal", "end_turn"):
         yield row(acp_turn, limit, "10-06 13:00", reason=reason)
+    for reason, meant in (
+        *(("max_tokens", "unknown"), ("max_turn_requests", "max_turns"), ("refusal", "unknown")),
+        *(("cancelled", "aborted"), ("tomorrow", "unknown")),
+    ):
+        yield row(acp_turn, "Over.", meant, reason=reason)
     yield row(acp_turn, "Provider error: 403 insufficient balance", "billing", reason="error")
     yield row(acp_turn, "I refuse.", "unknown", reason="refusal")
     prose = "I read the page. It tells users that they have reached their limit and when it resets."

@@ -285,16 +285,6 @@ def test_disposal(tmp_path: Path) -> None:
     assert ["SystemMessage", "AgentMessage"] == [event.tag for event in seen]
 
 
-def test_all_on_one_thread(tmp_path: Path) -> None:
-    """Every event is emitted on the given scheduler."""
-    threads: set[int] = set()
-    cuggino.run(
-        stream(tmp_path, FakeLink(*BEGUN, *[SAID] * 200, IDLE)),
-        lambda _event: threads.add(threading.get_ident()),
-    )
-    assert 1 == len(threads)
-
-
 class SdkEvent:
     def __init__(self, raw: Raw) -> None:
         self.raw = raw
