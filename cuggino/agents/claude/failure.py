@@ -50,8 +50,6 @@ DIALECT = Dialect(
 class Told(NamedTuple):
     """What the program has reported about its run."""
 
-    version: str | None = None
-    """Version of the program."""
     result: Json | None = None
     """The first `result` line: the main answer. Later ones answer background tasks."""
     results: frozenset[str] = frozenset()

@@ -542,8 +542,6 @@ def step(known: Known, told: Told, raw: Json) -> tuple[Known, Told]:
                 session_id=known.session_id or text_or_none(raw.get("session_id")),
                 model=text_or_none(raw.get("model")) or known.model,
             )
-            version = text_or_none(raw.get("claude_code_version"))
-            told = told._replace(version=version or told.version)
         case "system", "api_retry":
             told = told._replace(refused=told.refused + 1 if raw.get("error_status") == 401 else 0)
         case "assistant", _ if is_main:
@@ -604,22 +602,13 @@ class ClaudeSession(Listener):
         """The last ping, reused for lines of the same batch."""
 
     @property
-    def version(self) -> str | None:
-        """Version of the program, as reported."""
-        return self._told.version
-
-    @property
     def is_over(self) -> bool:
         """True once no further turn follows, unless a task in the background begins one."""
         return self._told.result is not None and not self._talk.is_waiting
 
     def say(self, text: str) -> bytes:
         """Return the line for a message; `Steered` is emitted once the model has it."""
-        return input_line(self.message(text)).encode()
-
-    def message(self, text: str) -> Json:
-        """Return the message as an object, before it is encoded as a line."""
-        return self._talk.add(text)
+        return input_line(self._talk.add(text)).encode()
 
     def answers(self) -> bytes:
         """Return refusals of the program's questions, such as for network access of a command."""

@@ -137,16 +137,6 @@ def test_every_capture_is_replayed() -> None:
     assert {path.stem for path in (DATA / "claude").iterdir()} == {c.name for c in CAPTURES}
 
 
-def test_session_details_before_its_end() -> None:
-    """Version and session are known after the first line."""
-    session = ClaudeSession()
-    assert (session.known.session_id, session.version) == (None, None)
-    first, *_ = (DATA / "claude" / "simple.jsonl").read_bytes().splitlines(keepends=True)
-    session.feed(first, now=0.0)
-    assert session.known.session_id == "ae368e32-6d27-4b5a-aedc-39f26e9d0d10"
-    assert session.version == "2.1.329"
-
-
 RECORDED = sorted((DATA / "claude").glob("*.jsonl"))
 NOW = 1_700_000_000.0
 

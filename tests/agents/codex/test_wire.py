@@ -176,6 +176,13 @@ def test_keepalives() -> None:
         assert [ev.PingEvent(timestamp=NOW)] == session.feed(line, now=NOW)
 
 
+def test_a_message_of_the_program() -> None:
+    """What the program says twice in a row is emitted once."""
+    said = [json.dumps({"type": "error", "message": text}).encode() for text in "aaba"]
+    events, _, _ = read(said)
+    assert list("aba") == [event.text for event in events if isinstance(event, ev.SystemMessage)]
+
+
 def test_a_usage_limit() -> None:
     """A usage limit is a quota error whose reset time is in the program's time zone."""
     there = timezone(timedelta(hours=2))

@@ -16,7 +16,7 @@ from cuggino.testing.conformance.rules import Sleeper
 from tests.agents.arenas import RealSuite
 from tests.file_server import MCP_SERVER
 from tests.limits import LIMIT
-from tests.model_script import Text, Thought, Tool
+from tests.model_script import Text, Tool
 from tests.real_copilot import Copilot, bash, create, hooks
 from tests.real_program import SPEC, write_file
 
@@ -41,20 +41,6 @@ class TestFailures(RealSuite, FailureConformance):
 
 class TestGuard(RealSuite, GuardConformance):
     kind = Copilot
-
-
-def test_events(copilot: Copilot) -> None:
-    """Reasoning follows its text, and inputs have the names of Claude Code."""
-    done = copilot.run(
-        [Thought("Hm."), Text("Now <NOTE>I begin</NOTE>, in more than one delta.")],
-        create(copilot.path("new.txt"), "new\n"),
-    )
-    assert done.error is None
-    assert ["AgentMessage", "Thinking", "SessionEnded"] == done.tags
-    done = copilot.run(create(copilot.path("new.txt"), "new\n"))
-    (call,) = done.of(ev.ToolCall)
-    assert {"file_path": copilot.path("new.txt"), "content": "new\n"} == call.input
-    assert (None, 2) == (done.ended.cost_usd, done.ended.num_turns)
 
 
 def test_requests(copilot: Copilot) -> None:

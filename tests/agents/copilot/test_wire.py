@@ -185,6 +185,12 @@ def test_the_session_is_over_when_it_is_idle() -> None:
     assert session.is_over
 
 
+def test_an_answer_that_is_a_limit() -> None:
+    """An answer that consists of a usage limit has met it."""
+    limit = raw("assistant.message", content="You've hit your usage limit.", messageId="m")
+    assert "quota" == ended(limit, raw("session.idle"))[0]
+
+
 def test_a_recovered_error() -> None:
     """Model output after an error means success, unless it comes from a sub-agent."""
     error = raw("session.error", errorType="query", message="bad")

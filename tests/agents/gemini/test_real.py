@@ -35,22 +35,6 @@ class TestGuard(RealSuite, GuardConformance):
     kind = Gemini
 
 
-def test_inputs(gemini: Gemini) -> None:
-    """Inputs have the names of Claude Code, and results hold the plain output."""
-    done = gemini.run(
-        [create(gemini.path("new.txt"), "new\n"), Tool("read_file", {"file_path": "none.txt"})],
-        bash("echo two; exit 3"),
-    )
-    assert done.error is None
-    calls = done.of(ev.ToolCall)
-    assert {"file_path": gemini.path("new.txt"), "content": "new\n"} == calls[0].input
-    assert {"file_path": gemini.path("none.txt")} == calls[1].input
-    results = {result.name: result for result in done.of(ev.ToolResult)}
-    assert [False, True, True] == [results[call.id].is_error for call in calls]
-    assert "two" == results[calls[2].id].output
-    assert (None, 3) == (done.ended.cost_usd, done.ended.num_turns)
-
-
 def test_requests(gemini: Gemini) -> None:
     """File references are not expanded, and no tool waits for user input."""
     prompt = '/Do it, with @app.py and $HOME,\n  {{args}} "ü" \\n — \U0001f600.'
