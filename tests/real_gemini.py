@@ -130,7 +130,7 @@ case $data in
   silent) exit 0 ;;
   talking) echo 'I allow it'; exit 0 ;;
   allowing) echo '{{"decision": "allow"}}'; exit 0 ;;
-  slow) sleep 60 ;;
+  slow) exec sleep 60 ;;
   gone) rm -f {script}; exit 3 ;;
   esac ;;
 esac
