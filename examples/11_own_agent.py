@@ -63,7 +63,7 @@ class ParrotReader(LineReader):
             case {"awake": True}:
                 return [SystemMessage(text="The parrot wakes up.")]
             case {"say": str(text), "id": str(name)}:
-                self.answer = text
+                self.known = self.known._replace(answer=text)
                 return [AgentMessage(text=text, message_id=name)]
             case {"run": command, "id": str(name)}:
                 return [ToolCall(name="Bash", input={"command": command}, id=name)]
@@ -79,7 +79,7 @@ class ParrotReader(LineReader):
 
     def failure(self, ending: Ending) -> LlmSessionError | None:
         """Return the error of the session, if any; the `dialect` finds its reason."""
-        return ending.answered(self.answer) if self.has_ended else ending.without_result()
+        return ending.answered(self.known.answer) if self.has_ended else ending.without_result()
 
 
 class Parrot(ProgramAgent):

@@ -27,7 +27,7 @@ from cuggino.testing.conformance.acts import FailKind
 from cuggino.testing.conformance.arena import GuardFault
 from tests.limits import LIMIT
 from tests.model_script import HELPER, ApiError, Tool, usage_limit
-from tests.real_program import RealProgram, clean, install, tools_of, write_file
+from tests.real_program import SLOW_HOOK, RealProgram, clean, install, tools_of, write_file
 
 VERSION = "2.1.329"
 PACKAGE = f"@anthropic-ai/claude-code@{VERSION}"
@@ -172,7 +172,7 @@ class Claude(RealProgram):
             case "no verdict":
                 fields = {"python": interpreter(now, "echo {}; exit 0")}
             case "slow":
-                fields = {"python": interpreter(now, HOOK_FAULTS[fault]), "timeout": 30}
+                fields = {"python": interpreter(now, HOOK_FAULTS[fault]), "timeout": SLOW_HOOK}
             case _:
                 fields = {"python": interpreter(now, HOOK_FAULTS[fault])}
         with changed_guard(**fields):

@@ -19,7 +19,7 @@ from cuggino.testing.conformance.acts import FailKind
 from cuggino.testing.conformance.arena import GuardFault
 from tests.model_gemini import GeminiServer, usage_limit
 from tests.model_script import HELPER, ApiError, ModelRequest, Tool
-from tests.real_program import RealProgram, clean, install, tools_of, write_file
+from tests.real_program import SLOW_HOOK, RealProgram, clean, install, tools_of, write_file
 
 VERSION = "0.61.0"
 PACKAGE = f"@google/gemini-cli@{VERSION}"
@@ -117,7 +117,7 @@ class Gemini(RealProgram):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(gemini_guard, "_script", made)
             if fault == "slow":
-                patch.setattr(gemini_guard, "TIMEOUT_MS", 30_000)
+                patch.setattr(gemini_guard, "TIMEOUT_MS", SLOW_HOOK * 1000)
             yield lambda: write_file(file, fault)
 
 
@@ -130,7 +130,7 @@ case $data in
   silent) exit 0 ;;
   talking) echo 'I allow it'; exit 0 ;;
   allowing) echo '{{"decision": "allow"}}'; exit 0 ;;
-  slow) sleep 60 ;;
+  slow) exec sleep 60 ;;
   gone) rm -f {script}; exit 3 ;;
   esac ;;
 esac

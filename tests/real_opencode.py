@@ -19,7 +19,7 @@ from cuggino.testing.conformance.arena import GuardFault
 from tests.limits import LIMIT
 from tests.model_openai import OpenAiServer
 from tests.model_script import HELPER, ApiError, Tool
-from tests.real_program import RealProgram, clean, install, tools_of, write_file
+from tests.real_program import SLOW_HOOK, RealProgram, clean, install, tools_of, write_file
 
 VERSION = "1.18.33"
 PACKAGE = f"opencode-ai@{VERSION}"
@@ -135,7 +135,7 @@ class OpenCode(RealProgram):
             else:
                 patch.setattr("cuggino.agents.opencode.agent.hook_command", judge)
             if fault == "slow":
-                patch.setattr("cuggino.agents.opencode.plugin.JUDGE_SECONDS", 30)
+                patch.setattr("cuggino.agents.opencode.plugin.JUDGE_SECONDS", SLOW_HOOK)
             yield now.touch
 
 

@@ -64,6 +64,12 @@ NOBODY = "http://127.0.0.1:9"
 LATER = 3600.0
 """The `Retry-After` of a busy service in seconds: too long to wait."""
 
+SLOW_HOOK = 10
+"""Seconds after which a hook counts as failed in a test of a slow one, which waits for three.
+
+The hook of the session's first call has to answer within them, also on a busy machine.
+"""
+
 E = TypeVar("E", bound=ev.LlmAgentEvent)
 
 ToolAct: TypeAlias = Run | Write | Edit | Read | Call | Delegate

@@ -15,7 +15,7 @@ from cuggino.agents.base import (
 from cuggino.agents.base.guard import find_bash
 from cuggino.agents.base.login import Login
 from cuggino.agents.base.program import Launch, ProgramAgent
-from cuggino.agents.base.reader import Ending, LineReader, ReaderOptions
+from cuggino.agents.base.reader import Ending, Known, LineReader, ReaderOptions
 from cuggino.agents.base.refusals import Dialect, Refusal
 from cuggino.agents.choosing.registry import (
     AgentEntry,
@@ -35,6 +35,7 @@ __all__ = [
     "Dialect",
     "Ending",
     "InteractiveOptions",
+    "Known",
     "Launch",
     "LineReader",
     "LlmAgent",

@@ -27,6 +27,7 @@ from cuggino.agents.gemini.wire import GeminiSession
 from cuggino.agents.opencode.wire import OpenCodeSession
 from cuggino.errors import AgentFailed, LlmSessionError, QuotaExceeded
 from tests.agents.acp.scripts import PROFILE
+from tests.vectors import DATA
 
 NOW = 1_795_289_780.0
 PIXELS = base64.b64encode(b"\x89PNG" * 375_000).decode()
@@ -75,7 +76,7 @@ def _copilot(kind: str, number: int, **data: Any) -> Json:
 def _acp_session() -> AcpSession:
     options = SpawnOptions(prompt="go", cwd=Path("/p"))
     judge = Judge(cwd=options.cwd, unattended=True)
-    return AcpSession(replace(PROFILE, mode=None), options, judge.verdict, zone=UTC)
+    return AcpSession(replace(PROFILE, mode=None), options, judge.verdict)
 
 
 CLAUDE = Program(
@@ -264,12 +265,7 @@ def read(program: Program, lines: Iterable[Json | bytes]) -> tuple[list[ev.Event
     for line in lines:
         fed = json.dumps(line).encode() if is_text and isinstance(line, dict) else line
         events += session.feed(fed, now=NOW)
-    if isinstance(session, CopilotSession):
-        ended, error = session.end(None, duration=1.0, now=NOW)
-    elif isinstance(session, AcpSession):
-        ended, error = session.end(None, exit_code=0, stderr_tail="", duration=1.0)
-    else:
-        ended, error = session.end(exit_code=0, stderr_tail="", duration=1.0, now=NOW)
+    ended, error = session.end(duration=1.0, now=NOW)
     assert error is None
     return events, ended
 
@@ -526,3 +522,40 @@ def test_a_usage_limit_on_the_output() -> None:
     error = error_of(ClaudeSession, LIMIT_WORDS)
     assert isinstance(error, QuotaExceeded)
     assert datetime(2026, 10, 6, 13, tzinfo=UTC) == error.resets_at
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "exit_code", "outcome", "reason"),
+    [
+        (CodexSession, "codex/err-400", 1, "failed", "bad_request"),
+        (CodexSession, "codex/err-401", 1, "failed", "auth"),
+        (CodexSession, "codex/err-429", 1, "failed", "rate_limit"),
+        (CodexSession, "codex/err-500-noretry", 1, "failed", "server"),
+        (CodexSession, "codex/drop", 1, "failed", "connection"),
+        (CodexSession, "codex/connrefused-bounded0", 1, "failed", "connection"),
+        (GeminiSession, "gemini/err-400", 144, "failed", "bad_request"),
+        (GeminiSession, "gemini/err-401", 145, "failed", "auth"),
+        (GeminiSession, "gemini/err-429-max2", 173, "failed", "rate_limit"),
+        (GeminiSession, "gemini/connrefused-max2", 1, "failed", "connection"),
+        (GeminiSession, "gemini/drop", 0, "failed", "connection"),
+        (GeminiSession, "gemini/kill-SIGTERM-sleep-norelaunch", 0, "failed", "crash"),
+        (GeminiSession, "gemini/kill-SIGTERM-sleep-norelaunch", 130, "interrupted", "aborted"),
+        (OpenCodeSession, "opencode/err-401", 1, "failed", "auth"),
+        (OpenCodeSession, "opencode/err-429", 1, "failed", "rate_limit"),
+        (OpenCodeSession, "opencode/connrefused", 1, "failed", "connection"),
+    ],
+)
+def test_recorded_failures(
+    kind: Reader, name: str, exit_code: int, outcome: str, reason: str
+) -> None:
+    """A recorded failure has its reason, and each message of the program is emitted once."""
+    session = kind(zone=lambda: UTC)
+    events: list[ev.LlmAgentEvent] = []
+    for line in (DATA / f"{name}.jsonl").read_bytes().splitlines():
+        events += session.feed(line, now=NOW)
+    ended, error = session.end(exit_code=exit_code, duration=1.0, now=NOW)
+    assert isinstance(error, AgentFailed)
+    assert (outcome, reason) == (ended.outcome, error.reason)
+    told = [event.text for event in events if isinstance(event, ev.SystemMessage)]
+    assert kind is not CodexSession or len(told) == len(set(told)) > 1
+    assert kind is not CodexSession or "{" not in error.message

@@ -11,8 +11,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from cuggino.agents.acp.failure import failed_turn, failure_of
+from cuggino.agents.acp.failure import dialect, failed_turn, failure_of
 from cuggino.agents.base.bodies import body_in
+from cuggino.agents.base.reader import Ending
 from cuggino.agents.base.refusals import KINDS, Dialect, Refusal, judge, judge_answer, judge_ending
 from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.agents.codex.wire import CodexSession
@@ -68,14 +69,14 @@ def codex(text: str) -> LlmSessionError | None:
 
 
 def copilot(text: str, **data: Any) -> LlmSessionError | None:
-    session = CopilotSession(zone=ROME)
+    session = CopilotSession(zone=lambda: ROME)
     for kind, given in (
         ("session.start", {"sessionId": "c"}),
         ("session.error", {"message": text, **data}),
         ("session.idle", {}),
     ):
         session.feed({"type": kind, "data": given}, now=NOW.timestamp())
-    return checked(*session.end(None, duration=1.0, now=NOW.timestamp()))
+    return checked(*session.end(duration=1.0, now=NOW.timestamp()))
 
 
 def gemini(
@@ -109,20 +110,21 @@ def opencode(text: str, name: str = "APIError", **data: Any) -> LlmSessionError 
     return ended(OpenCodeSession(zone=lambda: ROME), line)
 
 
+ENDING = Ending(dialect=dialect("log in"), program="x", exit_code=0, said="", now=NOW, zone=ROME)
+
+
 def acp(text: str, code: int = -32603, **data: Any) -> LlmSessionError | None:
     error = {"code": code, "message": "Internal error", "data": {"details": text, **data}}
-    return failure_of("x", "session/prompt", error, now=NOW, zone=ROME, login="log in")
+    return failure_of(ENDING, "session/prompt", error)
 
 
 def acp_plain(text: str, code: int = -32603, data: Any = None) -> LlmSessionError | None:
     error = {"code": code, "message": text, "data": data}
-    return failure_of("x", "session/prompt", error, now=NOW, zone=ROME, login="log in")
+    return failure_of(ENDING, "session/prompt", error)
 
 
 def acp_turn(text: str, reason: str = "end_turn") -> LlmSessionError | None:
-    return failed_turn(
-        "x", text, reason=reason, has_worked=False, now=NOW, zone=ROME, login="log in"
-    )
+    return failed_turn(ENDING, text, reason=reason, has_worked=False)
 
 
 @dataclass(frozen=True)
@@ -451,6 +453,11 @@ def rows() -> Iterator[Row]:
     yield row(acp, "Sorry", "limit", reason="insufficient_quota")
     for reason in ("error", "refusal", "end_turn"):
         yield row(acp_turn, limit, "10-06 13:00", reason=reason)
+    for reason, meant in (
+        *(("max_tokens", "unknown"), ("max_turn_requests", "max_turns"), ("refusal", "unknown")),
+        *(("cancelled", "aborted"), ("tomorrow", "unknown")),
+    ):
+        yield row(acp_turn, "Over.", meant, reason=reason)
     yield row(acp_turn, "Provider error: 403 insufficient balance", "billing", reason="error")
     yield row(acp_turn, "I refuse.", "unknown", reason="refusal")
     prose = "I read the page. It tells users that they have reached their limit and when it resets."

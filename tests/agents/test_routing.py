@@ -200,16 +200,6 @@ class TestCooldown:
         until = [event.until for said in told for event in said if isinstance(event, AgentFellBack)]
         assert [second(900), second(2900)] == until
 
-    def test_only_one_agent(self) -> None:
-        """A role without a fallback calls its agent each time and passes its error through."""
-        t = Drawn()
-        error = limited(HOUR)
-        one = memory(*(t.agent("a#", error) for _ in range(2)))
-        routed = RoutedAgent(chain(one))
-        for _ in range(2):
-            assert [AgentMessage(text="a"), error] == values(t, routed.spawn(options()))
-        assert 2 == len(one.spawned)
-
 
 def test_costs_of_both_sessions() -> None:
     """The costs of both sessions are emitted once each."""
@@ -218,15 +208,6 @@ def test_costs_of_both_sessions() -> None:
     routed = RoutedAgent(chain(memory(t.agent("u#", limited(HOUR))), memory(t.cold("s|"))))
     ended = [e for e in values(t, routed.spawn(options())) if isinstance(e, SessionEnded)]
     assert [0.25, 0.5] == [event.cost_usd for event in ended]
-
-
-def test_a_run_may_leave_files() -> None:
-    """Files written by the first agent are visible to its fallback."""
-    t = Drawn()
-    plan = AgentRun(t.agent("#", limited(HOUR)))
-    other = memory(t.cold("s|"))
-    values(t, RoutedAgent(chain(memory(plan), other)).spawn(options(env={"X": "1"})))
-    assert {"X": "1"} == other.spawned[0].env
 
 
 class TestAllOnCooldown:
@@ -379,17 +360,6 @@ def test_sessions_go_to_the_next(tmp_path: Path) -> None:
         assert (1, 1) == (len(one.spawned), len(other.spawned))
 
 
-def test_cooldowns_apply_in_all_roles() -> None:
-    """A candidate with two roles has a single account."""
-    t = Drawn()
-    one, other = memory(t.cold("s|")), memory(t.cold("s|"))
-    shared, rest = chain(one, other)
-    routed = RoutedAgent([shared, rest], {"plan": [shared]})
-    routed.restore_cooldowns([cooldown(role="plan")])
-    values(t, routed.spawn(options()))
-    assert (0, 1) == (len(one.spawned), len(other.spawned))
-
-
 def test_unknown_and_ambiguous_names() -> None:
     """A name that matches no agent of the role, or several, restores no cooldown."""
     t = Drawn()
@@ -459,18 +429,6 @@ class TestResuming:
         )
         assert anew.session_id not in (None, "first", "own")
 
-    def test_the_owner_is_on_cooldown(self) -> None:
-        """The same happens if the owner's limit is already known."""
-        t = Drawn()
-        one = memory(t.cold("s|"), t.agent("#", limited(HOUR)), can_resume=True)
-        other = memory(t.cold("s|"), t.cold("s|"), can_resume=True)
-        routed = RoutedAgent(chain(one, other))
-        values(t, routed.spawn(options(session_id="first")))
-        values(t, routed.spawn(options(session_id="second", prompt="Else.")))
-        values(t, routed.spawn(options(prompt="On.", resume_session_id="first")))
-        assert ["Else.", "Do it."] == [spawned.prompt for spawned in other.spawned]
-        assert [None, None] == [spawned.resume_session_id for spawned in other.spawned]
-
     def test_an_owner_without_resume_support(self) -> None:
         """An agent without support for resuming starts over."""
         t = Drawn()
@@ -535,8 +493,6 @@ def test_any_agent_that_takes_messages_is_given_them() -> None:
 
 ENDS = ("well", "unknown", "auth", "gone", "crash", "bad", "soon", "late", "silent")
 """Outcomes of a session; `silent` has no final event."""
-
-Story = list[tuple[str, ...]]
 
 
 class Strict(InMemoryAgent):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from datetime import tzinfo
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -15,6 +15,8 @@ from typing_extensions import override
 
 import cuggino
 from cuggino import events as ev
+from cuggino.agents.base.reader import Ending, LineReader
+from cuggino.agents.base.refusals import Dialect
 from cuggino.agents.base.stream import (
     LIFE_PERIOD,
     Coalescer,
@@ -23,10 +25,12 @@ from cuggino.agents.base.stream import (
     held,
     stream_json,
 )
+from cuggino.agents.base.watch import Watch
+from cuggino.agents.base.wire import Json, deltas
+from cuggino.agents.copilot.wire import CopilotSession
 from cuggino.errors import (
     AgentNotFound,
     GuardNotLive,
-    LineTooLong,
     LlmSessionError,
     ProcessFailed,
     QuotaExceeded,
@@ -39,36 +43,36 @@ from cuggino.testing import VirtualClock, no_leaks
 WHO = {"a": None, "b": "call-1"}
 
 
-class Letters:
+class Letters(LineReader):
     """A session whose lines are words: `p` a keepalive, `aX` a delta, `mX` a message."""
 
-    limit: ev.RateLimited | None = None
+    dialect = Dialect()
 
-    def __init__(self, **_: Any) -> None:
-        self.breach: LlmSessionError | None = None
+    def __init__(self, *, program: str, zone: Callable[[], tzinfo]) -> None:
+        super().__init__(program=program, zone=zone, watch=Watch())
 
-    def feed_all(self, lines: Sequence[bytes], *, now: float) -> Iterator[ev.LlmAgentEvent]:
-        """Yield the events of the words; `x` is a breach of the guard."""
-        for word in map(bytes.decode, lines):
-            match word[0]:
-                case "p":
-                    yield ev.PingEvent(timestamp=now)
-                case "x":
-                    self.breach = GuardNotLive("it is silent")
-                    return
-                case "m":
-                    yield ev.AgentMessage(text=word[1:])
-                case who:
-                    delta = ev.MessageDelta(text=word[1:], message_id="1")
-                    yield delta.model_copy(update={"parent_tool_use_id": WHO[who]})
+    def feed(self, line: bytes, *, now: float) -> list[ev.LlmAgentEvent]:
+        """Return the event of the word; `x` is a breach of the guard."""
+        word = line.decode()
+        match word[0]:
+            case "p":
+                return [ev.PingEvent(timestamp=now)]
+            case "x" if self._watch:
+                self._watch.fail("it is silent")
+                return []
+            case "m":
+                return [ev.AgentMessage(text=word[1:])]
+            case who:
+                return [*deltas(word[1:], "1", WHO[who])]
 
-    def end(
-        self, *, exit_code: int, stderr_tail: str, duration: float, now: float
-    ) -> tuple[ev.SessionEnded, LlmSessionError | None]:
-        """Return the outcome; a failed program is a defect."""
-        if exit_code > 0:
+    def read(self, raw: Json, *, now: float) -> None:
+        """Return nothing: these lines are not JSON."""
+
+    def failure(self, ending: Ending) -> LlmSessionError | None:
+        """Return no error; a failed program is a defect."""
+        if ending.exit_code > 0:
             raise ZeroDivisionError
-        return ev.SessionEnded(outcome="failed" if self.breach else "completed"), self.breach
+        return None
 
 
 def letters(
@@ -107,8 +111,8 @@ class Answered(Letters):
     """A session that is answered, whatever the exit code."""
 
     @override
-    def end(self, **_: Any) -> tuple[ev.SessionEnded, LlmSessionError | None]:
-        return ev.SessionEnded(outcome="completed"), None
+    def failure(self, ending: Ending) -> None:
+        return None
 
 
 @pytest.mark.parametrize(("code", "expected"), [("0", None), ("3", 3)])
@@ -117,7 +121,8 @@ def test_exit_code_after_an_answer(tmp_path: Path, code: str, expected: int | No
     seen: list[ev.LlmAgentEvent] = []
     words = ("sh", "-c", f"echo mx; exit {code}")
     cuggino.run(letters(tmp_path, *words, session=Answered), seen.append)
-    assert ev.SessionEnded(outcome="completed", exit_code=expected) == seen[-1]
+    assert isinstance(seen[-1], ev.SessionEnded)
+    assert ("completed", expected) == (seen[-1].outcome, seen[-1].exit_code)
 
 
 def test_simultaneous_keepalives_are_merged(tmp_path: Path) -> None:
@@ -255,11 +260,10 @@ def test_a_limit_is_emitted_once(
     """The limit that ended a session is emitted before its end, unless it already was."""
 
     class Limited(Letters):
-        limit = told
-
         @override
-        def end(self, **_: Any) -> tuple[ev.SessionEnded, LlmSessionError | None]:
-            return ev.SessionEnded(outcome="quota"), QuotaExceeded("no more")
+        def failure(self, ending: Ending) -> LlmSessionError:
+            self.known = self.known._replace(limit=told)
+            return QuotaExceeded("no more")
 
     seen: list[ev.LlmAgentEvent] = []
     stream = letters(tmp_path, "true", session=Limited)
@@ -283,7 +287,8 @@ class Session(HeldSession):
     def __init__(self, lane: abc.SchedulerBase) -> None:
         self.told: list[object] = []
         observer: Observer[LlmAgentEvent] = Observer(on_error=self.told.append)
-        super().__init__(Program(argv=["true"], cwd=Path(), env={}), observer, lane)
+        program = Program(argv=["true"], cwd=Path(), env={})
+        super().__init__(program, CopilotSession(), observer, lane)
 
     @override
     def start(self) -> None:
@@ -293,10 +298,6 @@ class Session(HeldSession):
     def dispose(self) -> None:
         self._is_over = True
         self.told.append("disposed")
-
-    @override
-    def _crashed(self, error: ProcessFailed | LineTooLong) -> None:
-        self.told.append(f"crashed: {error.message}")
 
     def say(self) -> None:
         self.told.append("said")
@@ -369,12 +370,13 @@ def test_a_program_that_cannot_be_started(clock: VirtualClock) -> None:
 
 
 def test_other_errors(clock: VirtualClock) -> None:
-    """The session handles a failed program; a defect ends it and is emitted."""
-    session, defect = Session(clock), ZeroDivisionError()
-    session._on_error(ProcessFailed("agent", 3, ""))
-    assert ["crashed: "] == [str(told)[:9] for told in session.told]
-    session._on_error(defect)
-    assert ["disposed", defect] == session.told[1:]
+    """A failed program ends the session with its last words; a defect ends it and is emitted."""
+    session, broken, defect = Session(clock), Session(clock), ZeroDivisionError()
+    session._on_error(ProcessFailed("agent", 3, "no home"))
+    disposed, error = session.told
+    assert ("disposed", "copilot exited with code 3: no home") == (disposed, str(error))
+    broken._on_error(defect)
+    assert ["disposed", defect] == broken.told
 
 
 def test_a_failed_start_disposes_of_the_session(clock: VirtualClock) -> None:

@@ -178,11 +178,8 @@ def test_no_line_breaks_a_session(
         events = [event for line in lines for event in session.feed(line, now=0.0)]
     for event in events:
         assert repr(event) == repr(ev.parse_event(ev.dump_event(event)))
-    if reader.is_text:
-        end = {"exit_code": exit_code, "stderr_tail": stderr, "duration": 0.0, "now": 0.0}
-        ended, error = session.end(**end)
-    else:
-        ended, error = session.end(None, duration=0.0, now=0.0)
+    end = {"exit_code": exit_code, "stderr_tail": stderr, "duration": 0.0, "now": 0.0}
+    ended, error = session.end(**end)
     assert repr(ended) == repr(ev.parse_event(ev.dump_event(ended)))
     assert (ended.outcome == "completed") == (error is None)
     assert error is None or isinstance(error, LlmSessionError)
@@ -332,7 +329,7 @@ def test_no_line_breaks_a_session_of_the_protocol(
         sent += session.output()
     for line in sent.splitlines():
         assert "2.0" == json.loads(line)["jsonrpc"]
-    ended, _ = session.end(None, exit_code=0, stderr_tail="", duration=1.0)
+    ended, _ = session.end(duration=1.0, now=0.0)
     assert isinstance(ended, ev.SessionEnded)
 
 

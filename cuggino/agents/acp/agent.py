@@ -108,7 +108,7 @@ class AcpAgent(ProgramAgent):
             self.profile,
             replace(options, system_prompt=None) if words else options,
             judge.verdict,
-            zone=local_zone(env),
+            zone=lambda: local_zone(env),
             is_confined=is_confined,
             is_trial=self.is_trial,
         )

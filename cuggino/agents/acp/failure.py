@@ -7,12 +7,12 @@ that is empty, or contains only an error message, counts as a failure.
 from __future__ import annotations
 
 import re
-from datetime import datetime, tzinfo
 from typing import Any
 
 from cuggino.agents.base.bodies import body_in
 from cuggino.agents.base.failure import failed, interrupted
-from cuggino.agents.base.refusals import Dialect, Refusal, judge, judge_answer, unresumable
+from cuggino.agents.base.reader import Ending
+from cuggino.agents.base.refusals import Dialect, Refusal, unresumable
 from cuggino.agents.base.wire import Json, compact, dict_or_empty, is_number, text_or_none
 from cuggino.errors import AgentFailed, LlmSessionError
 
@@ -47,13 +47,11 @@ def dialect(login: str) -> Dialect:
     )
 
 
-def failure_of(
-    program: str, method: str, error: Json, *, now: datetime, zone: tzinfo, login: str
-) -> LlmSessionError:
-    """Return the error for an error response to `method`; `login` is the hint on how to log in."""
+def failure_of(ending: Ending, method: str, error: Json) -> LlmSessionError:
+    """Return the error for an error response to `method`."""
     code, message = error.get("code"), _message(error)
     if method in ("session/load", "session/resume") and code != _NO_ACCOUNT:
-        return unresumable(f"{program}: {message}")
+        return unresumable(f"{ending.program}: {message}")
     kind = text_or_none(dict_or_empty(error.get("data")).get("errorKind")) or ""
     if code == _METHOD_MISSING or code in _NO_SUCH:
         kind = kind or "invalid_request"
@@ -62,40 +60,33 @@ def failure_of(
         message=message,
         kinds=(kind, *body.kinds),
         status=_status(code, message) or body.status,
-        resets_at=body.resets_at(now),
+        resets_at=body.resets_at(ending.now),
     )
-    return judge(refusal, dialect(login), now=now, zone=zone)
+    return ending.refused(refusal)
 
 
 def failed_turn(
-    program: str,
-    text: str,
-    *,
-    reason: str = "end_turn",
-    has_worked: bool,
-    now: datetime,
-    zone: tzinfo,
-    login: str,
+    ending: Ending, text: str, *, reason: str = "end_turn", has_worked: bool
 ) -> LlmSessionError | None:
     """Return the error of a turn that ended for this reason, or None if it produced an answer."""
     if reason == "cancelled":
-        return interrupted(program)
-    words, said = dialect(login), text.strip()
+        return interrupted(ending.program)
+    said = text.strip()
     is_error = _ERROR_TEXT.match(said) is not None or _STATUS.match(said) is not None
     is_error = is_error and _MARKER.search(said) is None
     is_reason = reason not in _STOPPED and len(said) <= _LONGEST_REASON
     if said and not has_worked and (is_error if reason == "end_turn" else is_error or is_reason):
         refusal = Refusal(message=said, status=_status(None, said))
-        judged: LlmSessionError | None = judge(refusal, words, now=now, zone=zone)
+        judged: LlmSessionError | None = ending.refused(refusal)
     else:
-        judged = judge_answer(said, words, now=now, zone=zone)
+        judged = ending.answered(said)
     if reason == "end_turn":
         if not said and not has_worked:
-            return failed(f"{program} ended its turn without an answer", "unknown")
+            return failed(f"{ending.program} ended its turn without an answer", "unknown")
         return judged
     if judged is not None and not (isinstance(judged, AgentFailed) and judged.reason == "unknown"):
         return judged
-    message = _STOPPED.get(reason, f"{program} stopped: {reason}")
+    message = _STOPPED.get(reason, f"{ending.program} stopped: {reason}")
     return failed(message, "max_turns" if reason == "max_turn_requests" else "unknown")
 
 

@@ -2,65 +2,59 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from acp import schema
 
-from cuggino.agents.base.wire import Json, count_or_zero, is_number
-from cuggino.agents.profiles import Profile
-from cuggino.events import Usage, UsageUpdate
+from cuggino.agents.base.wire import Json, is_number, tokens_of, without
+from cuggino.domain import added_usage
+from cuggino.events import Usage
 
 
-class Spending:
-    """The tokens and the cost of one session, excluding those before it was resumed."""
+class Spending(NamedTuple):
+    """How a program reports what it spends, and what it had spent before it was resumed."""
 
-    def __init__(self, profile: Profile) -> None:
-        self.usage: Usage | None = None
-        self.model: str | None = None
-        """The model of the session, if known."""
-        self._scope = profile.usage
-        self._used: Counter[str] = Counter()
-        self._before: Counter[str] = Counter()
-        self._cost: float | None = None
-        self._cost_before = 0.0
+    scope: Literal["none", "requests", "turns", "session"]
+    tokens_before: Usage | None = None
+    cost_before: float = 0.0
 
-    @property
-    def cost(self) -> float | None:
-        """The cost in dollars; None if it was not reported."""
-        return None if self._cost is None else max(0.0, self._cost - self._cost_before)
+    def begun(self, reported: schema.UsageUpdate) -> Spending:
+        """Return what was spent before the first prompt, by the totals of a session until then."""
+        given, before = reported.field_meta or {}, self.tokens_before
+        if self.scope == "session":
+            before = tokens_of(
+                given,
+                sent="promptTokens",
+                written="completionTokens",
+                read="cachedTokens",
+                created="",
+            )
+        return Spending(self.scope, before, _dollars(reported) or self.cost_before)
 
-    def count(self, scope: Literal["requests", "turns"], reported: Json) -> list[UsageUpdate]:
-        """Count the tokens of a request, or those in the response to a prompt."""
+    def used(
+        self, scope: Literal["requests", "turns"], reported: Json, before: Usage | None
+    ) -> Usage | None:
+        """Return the tokens used after a request, or the response to a prompt, if they count."""
         scopes = ("requests",) if scope == "requests" else ("turns", "session")
-        if self._scope not in scopes or not reported:
-            return []
-        names = ("inputTokens", "outputTokens", "cachedReadTokens", "cachedWriteTokens")
-        tokens = _tokens(reported, *names)
-        self._used = tokens if self._scope == "session" else self._used + tokens
-        self.usage = Usage(**(self._used - self._before))
-        return [UsageUpdate(usage=self.usage, model=self.model)]
+        if self.scope not in scopes or not reported:
+            return None
+        tokens = tokens_of(
+            reported,
+            sent="inputTokens",
+            written="outputTokens",
+            read="cachedReadTokens",
+            created="cachedWriteTokens",
+        )
+        is_total = self.scope == "session"
+        return without(tokens, self.tokens_before) if is_total else added_usage(before, tokens)
 
-    def total(self, reported: schema.UsageUpdate, *, is_before: bool) -> None:
-        """Record the totals of the session so far; `is_before`: before its first prompt."""
-        if is_before and self._scope == "session":
-            given = reported.field_meta or {}
-            self._before = _tokens(given, "promptTokens", "completionTokens", "cachedTokens", "")
-        cost = reported.cost
-        if cost is None or cost.currency != "USD" or not is_number(cost.amount):
-            return
-        if is_before:
-            self._cost_before = cost.amount
-        else:
-            self._cost = cost.amount
+    def cost(self, reported: schema.UsageUpdate) -> float | None:
+        """Return the cost in dollars by the totals of the session; None if it is not reported."""
+        total = _dollars(reported)
+        return None if total is None else max(0.0, total - self.cost_before)
 
 
-def _tokens(reported: Json, sent: str, written: str, read: str, created: str) -> Counter[str]:
-    """Return the counts under these names; the program counts cached tokens as input."""
-    cached, new = count_or_zero(reported.get(read)), count_or_zero(reported.get(created))
-    return Counter(
-        input_tokens=max(0, count_or_zero(reported.get(sent)) - cached - new),
-        output_tokens=count_or_zero(reported.get(written)),
-        cache_read_tokens=cached,
-        cache_creation_tokens=new,
-    )
+def _dollars(reported: schema.UsageUpdate) -> float | None:
+    cost = reported.cost
+    is_known = cost is not None and cost.currency == "USD" and is_number(cost.amount)
+    return cost.amount if cost is not None and is_known else None

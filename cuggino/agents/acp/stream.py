@@ -8,8 +8,7 @@ from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 
 from cuggino.agents.acp.wire import AcpSession
-from cuggino.agents.base.stream import HeldSession, Program, conclude, held
-from cuggino.errors import AgentFailed, LineTooLong, LlmSessionError, ProcessFailed
+from cuggino.agents.base.stream import HeldSession, Program, held
 from cuggino.events import LlmAgentEvent
 from cuggino.processes import OpenInput, process_batches
 
@@ -44,8 +43,8 @@ class _Held(HeldSession):
         *,
         drafts: bool,
     ) -> None:
-        super().__init__(program, observer, lane, drafts=drafts)
-        self._session = session
+        super().__init__(program, session, observer, lane, drafts=drafts)
+        self._talk = session
         self._input = OpenInput()
         self._is_leaving = False
 
@@ -61,10 +60,10 @@ class _Held(HeldSession):
         ).subscribe(
             self._on_lines,
             self._on_error,
-            lambda: self._guarded(self._conclude),
+            lambda: self._guarded(self._exited),
             scheduler=self._lane,
         )
-        self._input.add(self._session.output())
+        self._input.add(self._talk.output())
 
     def dispose(self) -> None:
         self._is_over = True
@@ -74,7 +73,7 @@ class _Held(HeldSession):
 
     def _on_lines(self, lines: list[bytes]) -> None:
         """Feed the lines to the session, emit their events, and answer the program."""
-        session = self._session
+        session = self._talk
         events: list[LlmAgentEvent] = []
         for line in lines:
             if session.is_over or session.breach is not None:
@@ -93,26 +92,3 @@ class _Held(HeldSession):
             self._wait(LEAVE_SECONDS, self._conclude)
         elif session.has_begun and not self._is_leaving:
             self._timer.disposable = Disposable()
-
-    def _crashed(self, error: ProcessFailed | LineTooLong) -> None:
-        if isinstance(error, ProcessFailed):
-            self._guarded(lambda: self._conclude(error.child_exit_code, error.stderr_tail))
-        else:
-            self._guarded(lambda: self._fail(error.message))
-
-    def _fail(self, message: str) -> None:
-        self._conclude(failure=AgentFailed(message, reason="crash"))
-
-    def _conclude(
-        self, exit_code: int = 0, stderr_tail: str = "", failure: LlmSessionError | None = None
-    ) -> None:
-        for event in self._session.rest():
-            self._observer.on_next(event)
-        self.dispose()
-        duration = (self._lane.now - self._started).total_seconds()
-        conclude(
-            self._observer,
-            lambda: self._session.end(
-                failure, exit_code=exit_code, stderr_tail=stderr_tail, duration=duration
-            ),
-        )

@@ -10,9 +10,9 @@ guard needs, or where programs differ.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import UTC, datetime, tzinfo
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from datetime import UTC, tzinfo
+from typing import Literal, TypeVar
 
 from acp import schema
 from pydantic import BaseModel, ValidationError
@@ -30,11 +30,11 @@ from cuggino.agents.acp.requests import (
 )
 from cuggino.agents.acp.spending import Spending
 from cuggino.agents.base.agent import SpawnOptions
-from cuggino.agents.base.failure import PlainLines, outcome_of
 from cuggino.agents.base.program import encodable
-from cuggino.agents.base.refusals import judge_ending
+from cuggino.agents.base.reader import Ending, Session
 from cuggino.agents.base.watch import Watch
 from cuggino.agents.base.wire import (
+    Draft,
     Json,
     dict_or_empty,
     list_or_empty,
@@ -46,11 +46,10 @@ from cuggino.errors import AgentFailed, GuardNotLive, LlmSessionError
 from cuggino.events import (
     AgentMessage,
     LlmAgentEvent,
-    MessageDelta,
     PingEvent,
-    SessionEnded,
     SystemMessage,
     Thinking,
+    UsageUpdate,
 )
 
 MOST_EXPLANATIONS = 5
@@ -70,8 +69,10 @@ _UPDATES: Mapping[str, type[BaseModel]] = {
 _M = TypeVar("_M", bound=BaseModel)
 
 
-class AcpSession:
+class AcpSession(Session):
     """The reader of one session: feed it every line, send its `output`, then end it once."""
+
+    _watch: Watch
 
     def __init__(
         self,
@@ -79,21 +80,23 @@ class AcpSession:
         options: SpawnOptions,
         judge: Judging,
         *,
-        zone: tzinfo = UTC,
+        zone: Callable[[], tzinfo] = lambda: UTC,
         is_confined: bool = False,
         is_trial: bool = False,
     ) -> None:
-        self.session_id = options.resume_session_id
-        self._profile, self._options, self._zone = profile, options, zone
+        super().__init__(
+            program=profile.command[0],
+            zone=zone,
+            watch=Watch(),
+            resumed=options.resume_session_id,
+        )
+        login = f"log in with `{profile.command[0]}`, or set the key of its API"
+        self.dialect = dialect(login)
+        self._profile, self._options = profile, options
         self._now = 0.0
-        self._plain = PlainLines()
-        self._watch = Watch()
         self._calls = Calls(profile, options, judge, self._watch, is_confined=is_confined)
-        self._spending = Spending(profile)
+        self._spending = Spending(profile.usage)
         self._draft = _Draft()
-        self._turns = 0
-        self._said = ""
-        """The text of the last turn."""
         self._has_worked = False
         """True if a call was reported in this turn."""
         self._link = Link(self._script(is_trial=is_trial))
@@ -106,13 +109,13 @@ class AcpSession:
     @property
     def has_begun(self) -> bool:
         """True once the prompt has been sent."""
-        return self._turns > 0
+        return self.known.turns > 0
 
     @property
-    def breach(self) -> GuardNotLive | None:
+    def breach(self) -> LlmSessionError | None:
         """The error for which the session must end immediately, or None."""
         error = self._link.error
-        return error if isinstance(error, GuardNotLive) else self._watch.breach
+        return error if isinstance(error, GuardNotLive) else super().breach
 
     def output(self) -> bytes:
         """Return the new output for the program since the last call."""
@@ -123,7 +126,7 @@ class AcpSession:
         self._now = now
         message = parse_json_line(line)
         if message is None:
-            self._plain.add(line)
+            self.plain.add(line)
         if message is None or self.is_over:
             return []
         method, number = message.get("method"), message.get("id")
@@ -142,61 +145,39 @@ class AcpSession:
         return events or [PingEvent(timestamp=now)]
 
     def rest(self) -> list[LlmAgentEvent]:
-        """Return the unfinished last message of a program that ended while writing it."""
         return self._draft.end()
 
-    def end(
-        self, failure: LlmSessionError | None, *, exit_code: int, stderr_tail: str, duration: float
-    ) -> tuple[SessionEnded, LlmSessionError | None]:
-        """Return how the session ended; `failure` is an external cause."""
-        error: LlmSessionError | None = self.breach
-        if error is None and not self.is_over:
-            error = failure or judge_ending(
-                dialect(self._login),
-                program=self._profile.command[0],
-                exit_code=exit_code,
-                said=self._plain.after(stderr_tail),
-                now=datetime.fromtimestamp(self._now, UTC),
-                zone=self._zone,
-            )
-        error = error or self._link.error
-        ended = SessionEnded(
-            outcome=outcome_of(error),
-            usage=self._spending.usage,
-            cost_usd=self._spending.cost,
-            model=self._spending.model,
-            duration=duration,
-            num_turns=self._turns or None,
-            session_id=self.session_id,
-        )
-        return ended, error
+    def failure(self, ending: Ending) -> LlmSessionError | None:
+        return self._link.error if self.is_over else ending.without_result()
 
     # -- requests to the program
 
     def _script(self, *, is_trial: bool) -> Script[None]:
         """Open the session and prompt it, again after each turn with denied calls."""
         profile, options = self._profile, self._options
-        self.session_id, result = yield from open_session(profile, options)
+        session_id, result = yield from open_session(profile, options)
+        self.known = self.known._replace(session_id=session_id)
         yield SystemMessage(text="Session initialized")
-        yield from configure(profile, options, self.session_id, result)
-        self._spending.model = options.model or model_of(result)
+        yield from configure(profile, options, session_id, result)
+        self.known = self.known._replace(model=options.model or model_of(result))
         if is_trial:
             return
         text = _first_prompt(options)
         for _ in range(1 + MOST_EXPLANATIONS):
-            self._turns += 1
-            self._draft.said, self._has_worked = "", False
+            self.known = self.known._replace(turns=self.known.turns + 1)
+            self._has_worked = False
+            self._draft.said = ""
             block = schema.TextContentBlock(type="text", text=encodable(text))
-            prompt = schema.PromptRequest(session_id=self.session_id, prompt=[block])
+            prompt = schema.PromptRequest(session_id=session_id, prompt=[block])
             result = yield Request("session/prompt", prompt)
             yield from self._draft.end()
-            yield from self._spending.count("turns", dict_or_empty(result.get("usage")))
+            yield from self._count("turns", dict_or_empty(result.get("usage")))
             yield from self._calls.close()
-            self._said = self._draft.said
+            self.known = self.known._replace(answer=self._draft.said)
             reason = text_or_none(result.get("stopReason")) or "unknown"
             denials, self._calls.reasons = self._calls.reasons, []
             if not denials or reason not in ("end_turn", "cancelled"):
-                if error := self._reason(reason):
+                if error := self._failed_turn(reason):
                     raise error
                 return
             text = _explanation(denials)
@@ -204,31 +185,33 @@ class AcpSession:
         raise AgentFailed(message, reason="aborted")
 
     def _failure(self, method: str, error: Json) -> LlmSessionError:
-        return failure_of(self._profile.command[0], method, error, **self._circumstances)
+        return failure_of(self._so_far, method, error)
 
-    def _reason(self, stop_reason: str) -> LlmSessionError | None:
+    def _failed_turn(self, reason: str) -> LlmSessionError | None:
         """Return the error of a turn that ended for this reason, if it failed."""
-        return failed_turn(
-            self._profile.command[0],
-            self._said,
-            reason=stop_reason,
-            has_worked=self._has_worked,
-            **self._circumstances,
-        )
+        said, has_worked = self.known.answer, self._has_worked
+        return failed_turn(self._so_far, said, reason=reason, has_worked=has_worked)
 
     @property
-    def _circumstances(self) -> dict[str, Any]:
-        now = datetime.fromtimestamp(self._now, UTC)
-        return {"now": now, "zone": self._zone, "login": self._login}
+    def _so_far(self) -> Ending:
+        return self.ending(exit_code=0, stderr_tail="", now=self._now)
 
-    @property
-    def _login(self) -> str:
-        return f"log in with `{self._profile.command[0]}`, or set the key of its API"
+    def _count(self, scope: Literal["requests", "turns"], reported: Json) -> list[LlmAgentEvent]:
+        usage = self._spending.used(scope, reported, self.known.usage)
+        if usage is None:
+            return []
+        self.known = self.known._replace(usage=usage)
+        return [UsageUpdate(usage=usage, model=self.known.model)]
+
+    def _works(self) -> list[LlmAgentEvent]:
+        """Record a call, which completes what the agent was writing."""
+        self._has_worked = True
+        return self._draft.end()
 
     # -- messages of the program
 
     def _is_foreign(self, params: Json) -> bool:
-        return params.get("sessionId") != self.session_id
+        return params.get("sessionId") != self.known.session_id
 
     def _asked(self, method: object, number: object, params: Json) -> list[LlmAgentEvent]:
         if method != "session/request_permission":
@@ -240,8 +223,7 @@ class AcpSession:
             return []
         given = list_or_empty(params.get("options"))
         options = [found for one in given if (found := _read(schema.PermissionOption, one))]
-        self._has_worked = True
-        said = self._draft.end()
+        said = self._works()
         answer, events = self._calls.ask(call, options)
         self._link.respond(number, answer)
         return [*said, *events]
@@ -258,10 +240,13 @@ class AcpSession:
             case schema.AgentThoughtChunk(content=schema.TextContentBlock(text=text)):
                 return self._draft.add(text, is_thought=True)
             case CallUpdate() as call:
-                self._has_worked = True
-                return [*self._draft.end(), *self._calls.update(call, is_new=kind == "tool_call")]
+                return [*self._works(), *self._calls.update(call, is_new=kind == "tool_call")]
             case schema.UsageUpdate() as usage:
-                self._spending.total(usage, is_before=not self.has_begun)
+                if self.has_begun:
+                    if (cost := self._spending.cost(usage)) is not None:
+                        self.known = self.known._replace(cost_usd=cost)
+                else:
+                    self._spending = self._spending.begun(usage)
             case None if kind == "current_mode_update":
                 self._check_mode(update.get("currentModeId"))
             case None if kind == "config_option_update":
@@ -283,7 +268,7 @@ class AcpSession:
         text = chunk.content.text if isinstance(chunk.content, schema.TextContentBlock) else ""
         events: list[LlmAgentEvent] = []
         if used := dict_or_empty(meta.get("usage")):
-            events = [*self._draft.end(), *self._spending.count("requests", used)]
+            events = [*self._draft.end(), *self._count("requests", used)]
         if text and meta.get("qwenDiscreteMessage") is True:
             return [*events, *self._draft.end(), SystemMessage(text=text)]
         if not text or text_or_none(meta.get("parentToolCallId")) is not None:
@@ -304,7 +289,7 @@ class _Draft:
     def __init__(self) -> None:
         self.said = ""
         """The messages of this turn."""
-        self._pieces: list[str] = []
+        self._text = Draft()
         self._is_thought = False
         self._number = 0
 
@@ -312,24 +297,22 @@ class _Draft:
         """Add a piece; the first one of a message completes a thought, and vice versa."""
         events = [] if is_thought == self._is_thought else self.end()
         self._is_thought = is_thought
-        self._pieces.append(text)
-        delta = MessageDelta(text=text, message_id=str(self._number))
+        delta = self._text.add(text, str(self._number))
         return events if is_thought else [*events, delta]
 
     def end(self) -> list[LlmAgentEvent]:
         """Return the event of the complete text, or none."""
-        text, number = "".join(self._pieces), self._number
-        self.drop()
-        if not text:
-            return []
+        texts = self.drop()
         if self._is_thought:
-            return [Thinking(text=text)]
-        self.said += text
-        return [AgentMessage(text=text, message_id=str(number))]
+            return [Thinking(text=thought.text) for thought in texts]
+        self.said += "".join(message.text for message in texts)
+        return [*texts]
 
-    def drop(self) -> None:
-        self._number += bool(self._pieces)
-        self._pieces.clear()
+    def drop(self) -> list[AgentMessage]:
+        """Begin anew, and return the text that was dropped."""
+        texts = self._text.end()
+        self._number += len(texts)
+        return texts
 
 
 def _read(model: type[_M], value: object) -> _M | None:

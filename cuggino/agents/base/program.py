@@ -18,7 +18,8 @@ from cuggino.agents.base.agent import InteractiveOptions, LlmAgent, SpawnOptions
 from cuggino.agents.base.enclosing import enclosure_of
 from cuggino.agents.base.login import Login, LoginCheck
 from cuggino.agents.base.private_files import Session
-from cuggino.agents.base.stream import SessionReader, stream_json
+from cuggino.agents.base.reader import LineReader
+from cuggino.agents.base.stream import stream_json
 from cuggino.errors import AgentFailed, AgentNotFound, AgentTooOld, GuardNotLive, ProcessError
 from cuggino.events import LlmAgentEvent
 from cuggino.operators import acquire_release
@@ -38,7 +39,7 @@ class Launch:
     """Its whole environment."""
     stdin: str
     """Its input."""
-    reader: Callable[..., SessionReader]
+    reader: Callable[..., LineReader]
     """Creates the reader of its lines; see `session` of `stream_json`."""
     cwd: Path | None = None
     """The folder in which it starts, by default that of the session."""

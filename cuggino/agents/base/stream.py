@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from functools import cache
 from pathlib import Path
-from typing import Protocol, cast
+from typing import cast
 
 from reactivex import Observable, abc
 from reactivex.disposable import (
@@ -20,6 +20,7 @@ from reactivex.disposable import (
     SingleAssignmentDisposable,
 )
 
+from cuggino.agents.base.reader import LineReader, Listener, Session
 from cuggino.domain import local_zone
 from cuggino.errors import (
     AgentFailed,
@@ -96,12 +97,14 @@ class HeldSession(ABC):
     def __init__(
         self,
         program: Program,
+        session: Session,
         observer: abc.ObserverBase[LlmAgentEvent],
         lane: abc.SchedulerBase,
         *,
         drafts: bool = True,
     ) -> None:
-        self._program, self._observer, self._lane = program, observer, lane
+        self._program, self._session = program, session
+        self._observer, self._lane = observer, lane
         self._coalescer = Coalescer(drafts=drafts)
         self._started = lane.now
         self._is_over = False
@@ -115,10 +118,6 @@ class HeldSession(ABC):
     @abstractmethod
     def dispose(self) -> None:
         """Terminate everything and wait for that; callable from any thread, repeatedly."""
-
-    @abstractmethod
-    def _crashed(self, error: ProcessFailed | LineTooLong) -> None:
-        """Handle a program that failed or printed an unreadable line."""
 
     def _wait(self, seconds: float, action: Callable[[], None]) -> None:
         """Run the action later, instead of any that waits."""
@@ -159,14 +158,40 @@ class HeldSession(ABC):
     def _on_error(self, error: Exception) -> None:
         """Handle the error of the process."""
         match error:
-            case ProcessFailed() | LineTooLong():
-                self._crashed(error)
+            case ProcessFailed():
+                self._guarded(lambda: self._exited(error.child_exit_code, error.stderr_tail))
+            case LineTooLong():
+                self._guarded(lambda: self._fail(error.message))
             case SpawnFailed():
                 self.dispose()
                 self._observer.on_error(not_started(error))
             case _:
                 self.dispose()
                 self._observer.on_error(error)
+
+    def _exited(self, exit_code: int = 0, stderr_tail: str = "") -> None:
+        """Conclude a session whose program has ended."""
+        ending = self._session.ending(
+            exit_code=exit_code, stderr_tail=stderr_tail, now=self._lane.now.timestamp()
+        )
+        self._conclude(ending.without_result())
+
+    def _fail(self, message: str) -> None:
+        self._conclude(AgentFailed(message, reason="crash"))
+
+    def _conclude(self, failure: LlmSessionError | None = None) -> None:
+        """End the session; `failure` counts unless the program has reported its end."""
+        if self._is_over:
+            return
+        for event in self._session.rest():
+            self._observer.on_next(event)
+        self.dispose()
+        now = self._lane.now
+        duration = (now - self._started).total_seconds()
+        conclude(
+            self._observer,
+            lambda: self._session.end(failure=failure, duration=duration, now=now.timestamp()),
+        )
 
 
 def held(
@@ -186,50 +211,6 @@ def held(
         return Disposable(session.dispose)
 
     return Observable(subscribe)
-
-
-class SessionReader(Protocol):
-    """The fold over the lines of one session, implemented by each provider.
-
-    It uses no processes and clocks, and never raises: unknown lines are skipped.
-    """
-
-    @property
-    def limit(self) -> RateLimited | None:
-        """The last usage limit that the program reported."""
-
-    @property
-    def breach(self) -> LlmSessionError | None:
-        """The error for which the session must end immediately, or None."""
-
-    def feed_all(self, lines: Sequence[bytes], *, now: float) -> Iterable[LlmAgentEvent]:
-        """Return the events of lines that came at once, up to a breach.
-
-        `now` is in seconds since the epoch. Consecutive deltas may be joined.
-        """
-
-    def end(
-        self, *, exit_code: int, stderr_tail: str, duration: float, now: float
-    ) -> tuple[SessionEnded, LlmSessionError | None]:
-        """Return how the session ended, and its error if it failed; `breach` takes precedence.
-
-        `exit_code` is negative if a signal terminated the process. `duration` is in seconds, `now`
-        in seconds since the epoch.
-        """
-
-
-class Listener(SessionReader, Protocol):
-    """A `SessionReader` of a program that takes messages while it runs."""
-
-    @property
-    def is_over(self) -> bool:
-        """True once the program has reported its end and waits for its input to close."""
-
-    def say(self, text: str) -> bytes:
-        """Return the input for a person's message; `Steered` is read when the agent has it."""
-
-    def answers(self) -> bytes:
-        """Return the input that the lines since the last call ask for, if any."""
 
 
 def hear(
@@ -304,7 +285,7 @@ def stream_json(
     cwd: Path,
     env: Mapping[str, str],
     stdin: str,
-    session: Callable[..., SessionReader],
+    session: Callable[..., LineReader],
     messages: Observable[str] | None = None,
     enclosure: Enclosure | None = None,
     drafts: bool = True,
@@ -366,7 +347,7 @@ def stream_json(
                         now=now.timestamp(),
                     ),
                 ),
-                limit=lambda: reader().limit,
+                limit=lambda: reader().known.limit,
                 failure=failure,
             )
 
@@ -411,7 +392,7 @@ def _with_exit_code(
 
 
 def read_lines(
-    reader: SessionReader, lines: Sequence[bytes], coalescer: Coalescer, *, now: float
+    reader: LineReader, lines: Sequence[bytes], coalescer: Coalescer, *, now: float
 ) -> Iterator[LlmAgentEvent]:
     """Feed lines that came at once to the reader and yield their events, coalesced.
 

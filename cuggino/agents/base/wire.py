@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeGuard
 from pydantic_core import from_json
 
 from cuggino.domain import size_text, without_escapes
-from cuggino.events import McpServerFailed
+from cuggino.events import AgentMessage, McpServerFailed, MessageDelta, Usage
 
 Json: TypeAlias = dict[str, Any]
 
@@ -76,6 +76,23 @@ def is_number(value: Any) -> TypeGuard[int | float]:
 def count_or_zero(value: Any) -> int:
     """Return the value as a count, or 0 for any other type."""
     return max(0, int(value)) if is_number(value) else 0
+
+
+def tokens_of(told: Json, *, sent: str, written: str, read: str, created: str) -> Usage:
+    """Return the tokens reported under these names, where those of the cache count as input."""
+    cached, new = count_or_zero(told.get(read)), count_or_zero(told.get(created))
+    return Usage(
+        input_tokens=max(0, count_or_zero(told.get(sent)) - cached - new),
+        output_tokens=count_or_zero(told.get(written)),
+        cache_read_tokens=cached,
+        cache_creation_tokens=new,
+    )
+
+
+def without(usage: Usage, before: Usage | None) -> Usage:
+    """Return the usage since `before`."""
+    known = before or Usage()
+    return Usage(**{name: max(0, count - getattr(known, name)) for name, count in usage})
 
 
 def shown(value: Any, levels: int = MOST_LEVELS) -> Any:
@@ -296,3 +313,35 @@ class Pieces:
     def end(self, key: str | None) -> str:
         """Finish the text and return the rest of it."""
         return "\ufffd" if self._half.pop(key, "") else ""
+
+
+def deltas(text: str, message_id: str | None, parent: str | None = None) -> list[MessageDelta]:
+    """Return the delta of a message that has an id, if there is a text."""
+    if not text or not message_id:
+        return []
+    return [MessageDelta(text=text, message_id=message_id, parent_tool_use_id=parent)]
+
+
+class Draft:
+    """The message that the model is writing, if its program reports only pieces."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._message_id = ""
+
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        return "".join(self._pieces)
+
+    def add(self, piece: str, message_id: str) -> MessageDelta:
+        """Add a piece, of which the first one names the message."""
+        self._message_id = self._message_id if self._pieces else message_id
+        self._pieces.append(piece)
+        return MessageDelta(text=piece, message_id=self._message_id)
+
+    def end(self) -> list[AgentMessage]:
+        """Return the complete message, or none."""
+        text = self.text
+        self._pieces.clear()
+        return [AgentMessage(text=text, message_id=self._message_id)] if text else []

@@ -8,11 +8,10 @@ API-error lines and its limits, never the subtype or exit code alone: an API err
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from cuggino.agents.base.failure import cut, failed, interrupted
-from cuggino.agents.base.reader import Ending
+from cuggino.agents.base.reader import Ending, Known
 from cuggino.agents.base.refusals import START_ANEW, Dialect, Refusal
 from cuggino.agents.base.wire import Json, text_or_none
 from cuggino.errors import AgentFailed, BudgetExceeded, LlmSessionError
@@ -48,25 +47,34 @@ DIALECT = Dialect(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class Told(NamedTuple):
     """What the program has reported about its run."""
 
-    result: Json | None
+    result: Json | None = None
     """The first `result` line: the main answer. Later ones answer background tasks."""
-    api_error: Json | None = None
+    results: frozenset[str] = frozenset()
+    """What identifies the results so far: a line may be printed twice."""
+    error: Json | None = None
     """The last API-error line, unless the model answered after it."""
-    api_text: str = ""
-    """Text of that line."""
-    answer: str = ""
-    """The last message of the model."""
-    limit: RateLimited | None = None
-    """The last usage limit that was reported."""
-    interrupted: bool = False
+    text: str = ""
+    """Text of that line, or the last message of the model."""
+    is_interrupted: bool = False
     """True if the program reported an interruption."""
+    stop_reason: str | None = None
+    """Why the last message of the main conversation ended."""
+    refused: int = 0
+    """Refused logins in a row."""
+
+    @property
+    def has_failed(self) -> bool:
+        """True if the main answer is an error; the agent's text after it is ignored."""
+        result = self.result
+        if result is None:
+            return False
+        return bool(result.get("is_error")) or str(result.get("subtype")).startswith("error")
 
 
-def failure_of(told: Told, ending: Ending) -> LlmSessionError | None:
+def failure_of(known: Known, told: Told, ending: Ending) -> LlmSessionError | None:
     """Return the error of this run, or None if it succeeded.
 
     A nonzero exit code after a successful result is ignored, as the answer is complete, unless it
@@ -74,7 +82,7 @@ def failure_of(told: Told, ending: Ending) -> LlmSessionError | None:
     """
     result = told.result
     if result is None:
-        return _without_result(told, ending)
+        return _without_result(known, told, ending)
     if not _is_failure(result):
         return ending.answered(text_or_none(result.get("result")) or "")
     message = _message(result)
@@ -86,22 +94,22 @@ def failure_of(told: Told, ending: Ending) -> LlmSessionError | None:
     for pattern, hint in DIALECT.refusals:
         if pattern.search(message):
             return AgentFailed(message, reason="bad_request", hint=hint)
-    return ending.refused(refusal_of(result, told, message))
+    return ending.refused(refusal_of(result, known, told, message))
 
 
-def refusal_of(result: Json, told: Told, message: str) -> Refusal:
+def refusal_of(result: Json, known: Known, told: Told, message: str) -> Refusal:
     """Return the facts of a failed `result`.
 
     A reported limit is that of the refusal unless the work went on, to fail for another reason, or
     goes on at a price.
     """
-    error = told.api_error or {}
+    error = told.error or {}
     status = next(
         (s for source in (result, error) if isinstance(s := source.get("api_error_status"), int)),
         None,
     )
     kinds = [result.get("terminal_reason"), result.get("subtype"), *_kinds(error)]
-    limit = _limit(told)
+    limit = _limit(known)
     if limit is not None and status in (429, None):
         kinds.append("rejected")
     return Refusal(
@@ -136,24 +144,24 @@ def _is_failure(result: Json) -> bool:
     )
 
 
-def _limit(told: Told) -> RateLimited | None:
+def _limit(known: Known) -> RateLimited | None:
     """Return the usage limit that stops the work, by the program's events."""
-    limit = told.limit
+    limit = known.limit
     return limit if limit is not None and limit.status == "rejected" and not limit.overage else None
 
 
-def _without_result(told: Told, ending: Ending) -> LlmSessionError:
-    if told.interrupted:
+def _without_result(known: Known, told: Told, ending: Ending) -> LlmSessionError:
+    if told.is_interrupted:
         return interrupted(ending.program)
-    if (limit := _limit(told)) is not None:
-        message = told.api_text or ending.said.strip() or "a usage limit was met"
+    if (limit := _limit(known)) is not None:
+        message = told.text or ending.said.strip() or "a usage limit was met"
         refusal = Refusal(message=message, kinds=("rejected",), resets_at=limit.resets_at)
         return ending.refused(refusal)
-    if told.api_error is not None:
-        judged = ending.refused(Refusal(message=told.api_text, kinds=_kinds(told.api_error)))
+    if told.error is not None:
+        judged = ending.refused(Refusal(message=told.text, kinds=_kinds(told.error)))
         if not (isinstance(judged, AgentFailed) and judged.reason == "unknown"):
             return judged
-    return ending.without_result(answer=told.answer)
+    return ending.without_result(answer="" if told.error else told.text)
 
 
 def _message(result: Json) -> str:

@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, Unpack
 
 from pydantic_core import from_json
 
 from cuggino.agents.base.quota import quota_used, time_or_none
-from cuggino.agents.base.reader import Ending, LineReader, ReaderOptions
+from cuggino.agents.base.reader import Ending, Known, Listener, ReaderOptions
 from cuggino.agents.base.watch import same_text
 from cuggino.agents.base.wire import (
     MOST_LEVELS,
     Json,
     Pieces,
     compact,
+    deltas,
     dict_or_empty,
     failed_servers,
     is_number,
@@ -34,11 +35,11 @@ from cuggino.agents.base.wire import (
 from cuggino.agents.claude.failure import DIALECT, Told, failure_of, refused_login
 from cuggino.agents.claude.guard import GuardWatch
 from cuggino.agents.claude.input import input_line, input_message, refusal
+from cuggino.domain import added_usage
 from cuggino.errors import LlmSessionError
 from cuggino.events import (
     AgentMessage,
     LlmAgentEvent,
-    MessageDelta,
     PingEvent,
     QuotaUsed,
     RateLimited,
@@ -276,9 +277,7 @@ class UsageMeter:
     @property
     def usage(self) -> Usage | None:
         """Tokens of the run so far; None if none were reported."""
-        if self._told is None or self._counted is None:
-            return self._told or self._counted
-        return _each(int.__add__, self._told, self._counted)
+        return added_usage(self._told, self._counted)
 
     @property
     def cost(self) -> float | None:
@@ -321,7 +320,7 @@ class UsageMeter:
     def _add(self, usage: Usage) -> bool:
         if usage == _nothing():
             return False
-        self._counted = _each(int.__add__, self._counted or _nothing(), usage)
+        self._counted = added_usage(self._counted, usage)
         return True
 
     def _settle(self, raw: Json) -> None:
@@ -333,16 +332,14 @@ class UsageMeter:
             # The totals of the result itself are cumulative over `--resume`; these are not.
             self._own_cost = self._own_cost or 0.0
             for model in map(dict_or_empty, models.values()):
-                self._tell(_usage(model, _MODEL_KEYS))
+                self._told = added_usage(self._told, _usage(model, _MODEL_KEYS))
                 self._own_cost += _number(model.get("costUSD"))
         elif isinstance(usage := raw.get("usage"), dict):
             # It excludes the sub-agents.
-            self._tell(_each(max, _usage(usage, _USAGE_KEYS), counted or _nothing()))
-        elif counted is not None:
-            self._tell(counted)
-
-    def _tell(self, usage: Usage) -> None:
-        self._told = _each(int.__add__, self._told or _nothing(), usage)
+            told = _greater(_usage(usage, _USAGE_KEYS), counted or _nothing())
+            self._told = added_usage(self._told, told)
+        else:
+            self._told = added_usage(self._told, counted)
 
 
 @cache
@@ -350,8 +347,8 @@ def _nothing() -> Usage:
     return Usage()
 
 
-def _each(of: Callable[[int, int], int], a: Usage, b: Usage) -> Usage:
-    return Usage(**{name: of(getattr(a, name), getattr(b, name)) for name in _USAGE_KEYS})
+def _greater(one: Usage, other: Usage) -> Usage:
+    return Usage(**{name: max(count, getattr(other, name)) for name, count in one})
 
 
 def _usage(counts: Json, keys: dict[str, str]) -> Usage:
@@ -407,8 +404,12 @@ def _with_surrogates(line: bytes, found: list[Json]) -> list[Json]:
     return [piece if raw.get("type") == "stream_event" else raw for raw, piece in pairs]
 
 
-def _is_interruption(event: LlmAgentEvent) -> bool:
-    return isinstance(event, UserMessage) and event.text.startswith(_INTERRUPTED)
+def _is_interruption(block: Any) -> bool:
+    match block:
+        case {"type": "text", "text": str(text)}:
+            return text.startswith(_INTERRUPTED)
+        case _:
+            return False
 
 
 class _Writing:
@@ -453,14 +454,11 @@ class _Writing:
         return self._told(self._pieces.add(agent, text), agent) if isinstance(text, str) else []
 
     def _told(self, text: str, agent: str | None) -> list[LlmAgentEvent]:
-        message_id = self._message.get(agent)
-        if not text or not message_id:
-            return []
-        return [MessageDelta(text=text, message_id=message_id, parent_tool_use_id=agent)]
+        return [*deltas(text, self._message.get(agent), agent)]
 
 
-class _Messages:
-    """The messages that a person sends while the session runs.
+class _Talk:
+    """What is said to the program while the session runs: a person's messages, and refusals.
 
     The program holds a message until the model's next tool calls. If there are none, it waits for
     the answer and begins another turn, which has a separate result.
@@ -473,6 +471,8 @@ class _Messages:
         """Texts that the program holds."""
         self._asked: dict[str, str] = {}
         """Texts of the next request to the model."""
+        self._questions: list[Json] = []
+        """Requests from the program since the last answer."""
 
     def add(self, text: str) -> Json:
         """Return the program's input for a message."""
@@ -480,8 +480,20 @@ class _Messages:
         self._sent[number] = text
         return input_message(text, uuid=number)
 
+    def answers(self) -> bytes:
+        """Return refusals of the program's questions.
+
+        If its input is closed, the program denies these without asking.
+        """
+        asked, self._questions = self._questions, []
+        return "".join(input_line(refusal(question)) for question in asked).encode()
+
     def follow(self, raw: Json) -> None:
-        """Record the state of a message that the program reports."""
+        """Record a question, or the state of a message that the program reports."""
+        if raw.get("type") == "control_request":
+            self._questions.append(raw)
+        if raw.get("type") != "command_lifecycle":
+            return
         number = text_or_none(raw.get("command_uuid")) or ""
         state = raw.get("state")
         if state == "queued" and number in self._sent:
@@ -501,12 +513,12 @@ class _Messages:
         return [Steered(text=text, to="session") for text in asked.values()]
 
     @property
-    def are_asked(self) -> bool:
+    def is_asked(self) -> bool:
         """True if the model's next answer is to a message."""
         return bool(self._asked)
 
     @property
-    def are_waiting(self) -> bool:
+    def is_waiting(self) -> bool:
         """True if a message is still to be delivered to the model."""
         return bool(self._held or self._asked)
 
@@ -517,7 +529,47 @@ _REFUSALS = 2
 """Refused logins in a row that end a session."""
 
 
-class ClaudeSession(LineReader):
+def step(known: Known, told: Told, raw: Json) -> tuple[Known, Told]:
+    """Return what is known, and what the program has reported, after this line."""
+    is_main = raw.get("parent_tool_use_id") is None
+    match raw.get("type"), raw.get("subtype"):
+        case "stream_event", _ if is_main:
+            delta = dict_or_empty(dict_or_empty(raw.get("event")).get("delta"))
+            reason = text_or_none(delta.get("stop_reason"))
+            told = told._replace(stop_reason=reason or told.stop_reason)
+        case "system", "init":
+            known = known._replace(
+                session_id=known.session_id or text_or_none(raw.get("session_id")),
+                model=text_or_none(raw.get("model")) or known.model,
+            )
+        case "system", "api_retry":
+            told = told._replace(refused=told.refused + 1 if raw.get("error_status") == 401 else 0)
+        case "assistant", _ if is_main:
+            told = told._replace(
+                refused=0,
+                error=raw if is_api_error(raw) else None,
+                text=message_text(raw),
+                stop_reason=text_or_none(dict_or_empty(raw.get("message")).get("stop_reason")),
+            )
+        case "assistant", _:
+            told = told._replace(refused=0)
+        case "user", _ if any(map(_is_interruption, _blocks(dict_or_empty(raw.get("message"))))):
+            told = told._replace(is_interrupted=True)
+        case "rate_limit_event", _:
+            known = known._replace(limit=_rate_limited(raw))
+        case "result", _:
+            turns = raw.get("num_turns")
+            known = known._replace(
+                session_id=known.session_id or text_or_none(raw.get("session_id")),
+                turns=known.turns + (turns if isinstance(turns, int) else 0),
+            )
+            told = told._replace(result=told.result or raw)
+        case _:
+            pass
+    return known, told
+
+
+class ClaudeSession(Listener):
     """The fold over one run of the program; see `LineReader`.
 
     The run ends with its process, not with its first result: background tasks may continue and add
@@ -537,22 +589,10 @@ class ClaudeSession(LineReader):
         **given: Unpack[ReaderOptions],
     ) -> None:
         super().__init__(program=program, **given)
-        self.version: str | None = None
-        """Version of the program, as reported."""
-        self._result: Json | None = None
-        self._results: set[str] = set()
-        """What identifies the results so far: a line may be printed twice."""
-        self._api_error: Json | None = None
-        self._interrupted = False
-        self._refused = 0
-        """Refused logins in a row."""
+        self._told = Told()
         self._meter = UsageMeter()
-        self._stop_reason: str | None = None
-        """Why the last message of the main conversation ended."""
         self._writing = _Writing()
-        self._messages = _Messages()
-        self._questions: list[Json] = []
-        """Requests from the program since the last answer."""
+        self._talk = _Talk()
         self._drafts = drafts
         self._unread: list[re.Match[bytes]] = []
         """Deltas of the model's own text that were not decoded yet."""
@@ -564,31 +604,15 @@ class ClaudeSession(LineReader):
     @property
     def is_over(self) -> bool:
         """True once no further turn follows, unless a task in the background begins one."""
-        return self._result is not None and not self._messages.are_waiting
+        return self._told.result is not None and not self._talk.is_waiting
 
     def say(self, text: str) -> bytes:
         """Return the line for a message; `Steered` is emitted once the model has it."""
-        return input_line(self.message(text)).encode()
+        return input_line(self._talk.add(text)).encode()
 
     def answers(self) -> bytes:
-        """Return refusals of the program's questions, such as for network access of a command.
-
-        If its input is closed, the program denies these without asking.
-        """
-        asked, self._questions = self._questions, []
-        return "".join(input_line(refusal(question)) for question in asked).encode()
-
-    def message(self, text: str) -> Json:
-        """Return the message as an object, before it is encoded as a line."""
-        return self._messages.add(text)
-
-    @property
-    def _has_failed(self) -> bool:
-        """True if the main answer is an error; the agent's text after it is ignored."""
-        result = self._result
-        if result is None:
-            return False
-        return bool(result.get("is_error")) or str(result.get("subtype")).startswith("error")
+        """Return refusals of the program's questions, such as for network access of a command."""
+        return self._talk.answers()
 
     @property
     def breach(self) -> LlmSessionError | None:
@@ -597,7 +621,7 @@ class ClaudeSession(LineReader):
         The program would retry a refused login for three minutes. One retry is allowed, as the
         program may have renewed the login after the first refusal.
         """
-        if self._refused >= _REFUSALS:
+        if self._told.refused >= _REFUSALS:
             return refused_login(self._program)
         return super().breach
 
@@ -662,90 +686,54 @@ class ClaudeSession(LineReader):
                 yield from self.feed(delta[0], now=now)
             return
         yield self._alive(now)
-        if not self._has_failed:
+        if not self._told.has_failed:
             yield from self._writing.add(text)
 
     def read(self, raw: Json, *, now: float) -> list[LlmAgentEvent]:
         if raw.get("type") == "stream_event":  # the vast majority, used by nothing else
-            if self._messages.are_asked and (told := self._messages.told(raw)):
-                self._result = None
+            if self._talk.is_asked and (told := self._talk.told(raw)):
+                self._told = self._told._replace(result=None)
                 return [*told, *self.read(raw, now=now)]
-            self._note_stop(raw)
-            is_void = self._has_failed or self._is_foreign(raw)
+            if dict_or_empty(raw.get("event")).get("type") == "message_delta":
+                self.known, self._told = step(self.known, self._told, raw)
+            is_void = self._told.has_failed or self._is_foreign(raw)
             said = [] if is_void else self._writing.read(raw)
             return [self._alive(now), *said, *self._counted(raw)]
-        if self._is_repeated(raw):
+        if raw.get("type") == "result" and self._is_void(raw):
             return []
         events = to_events(raw, now=now)
         if self._watch:
             events = [*self._watch.read(raw, hook_answer(raw)), *events]
-        match raw.get("type"):
-            case "system" if raw.get("subtype") == "init":
-                self.session_id = self.session_id or text_or_none(raw.get("session_id"))
-                self.version = text_or_none(raw.get("claude_code_version")) or self.version
-                self.model = text_or_none(raw.get("model")) or self.model
-            case "system" if raw.get("subtype") == "api_retry":
-                self._refused = self._refused + 1 if raw.get("error_status") == 401 else 0
-            case "assistant":
-                self._refused = 0
-                if raw.get("parent_tool_use_id") is None:
-                    self._api_error = raw if is_api_error(raw) else None
-                    self._keeps = not self._drafts
-                    self.answer = "" if is_api_error(raw) else message_text(raw)
-                    message = dict_or_empty(raw.get("message"))
-                    self._stop_reason = text_or_none(message.get("stop_reason"))
-                if self._has_failed or self._is_foreign(raw):
-                    events = [event for event in events if not isinstance(event, AgentMessage)]
-                events = [*self._unfinished(events), *events]
-            case "user":
-                self._interrupted = self._interrupted or any(map(_is_interruption, events))
-            case "rate_limit_event":
-                self.limit = _rate_limited(raw)
-            case "result" if self._is_foreign(raw):
-                return []
-            case "result":
-                self._add_result(raw)
-            case "command_lifecycle":
-                self._messages.follow(raw)
-            case "control_request":
-                self._questions.append(raw)
-            case _:
-                pass
+        self.known, self._told = step(self.known, self._told, raw)
+        if raw.get("type") == "assistant":
+            if raw.get("parent_tool_use_id") is None:
+                self._keeps = not self._drafts
+            if self._told.has_failed or self._is_foreign(raw):
+                events = [event for event in events if not isinstance(event, AgentMessage)]
+            events = [*self._unfinished(events), *events]
+        else:
+            self._talk.follow(raw)
         return [*events, *self._counted(raw)]
 
     def failure(self, ending: Ending) -> LlmSessionError | None:
-        reason = text_or_none((self._result or {}).get("stop_reason")) or self._stop_reason
-        self.is_truncated = reason in _CUT
-        self.usage, self.cost_usd = self._meter.usage, self._meter.cost
-        told = Told(
-            result=self._result,
-            api_error=self._api_error,
-            api_text=message_text(self._api_error) if self._api_error else "",
-            answer=self.answer,
-            limit=self.limit,
-            interrupted=self._interrupted,
+        reason = text_or_none((self._told.result or {}).get("stop_reason"))
+        self.known = self.known._replace(
+            is_truncated=(reason or self._told.stop_reason) in _CUT,
+            usage=self._meter.usage,
+            cost_usd=self._meter.cost,
         )
-        return failure_of(told, ending)
+        return failure_of(self.known, self._told, ending)
 
     def _is_foreign(self, raw: Json) -> bool:
         """Return whether the line belongs to another session."""
         other = text_or_none(raw.get("session_id"))
-        return None not in (other, self.session_id) and other != self.session_id
+        return None not in (other, self.known.session_id) and other != self.known.session_id
 
-    def _is_repeated(self, raw: Json) -> bool:
-        """Return whether the line is a result that was printed before."""
-        if raw.get("type") != "result":
-            return False
-        key = text_or_none(raw.get("uuid")) or same_text(raw)
-        is_known = key in self._results
-        self._results.add(key)
-        return is_known
-
-    def _note_stop(self, raw: Json) -> None:
-        event = dict_or_empty(raw.get("event"))
-        if event.get("type") == "message_delta" and raw.get("parent_tool_use_id") is None:
-            reason = dict_or_empty(event.get("delta")).get("stop_reason")
-            self._stop_reason = text_or_none(reason) or self._stop_reason
+    def _is_void(self, result: Json) -> bool:
+        """Return whether the result was printed before, or belongs to another session."""
+        key, known = text_or_none(result.get("uuid")) or same_text(result), self._told.results
+        self._told = self._told._replace(results=known | {key})
+        return key in known or self._is_foreign(result)
 
     def _alive(self, now: float) -> PingEvent:
         if self._ping is None or self._ping.timestamp != now:
@@ -755,17 +743,10 @@ class ClaudeSession(LineReader):
     def _counted(self, raw: Json) -> list[UsageUpdate]:
         usage = self._meter.usage if self._meter.count(raw) else None
         # Sub-agents may have other models.
-        model = text_or_none(dict_or_empty(raw.get("message")).get("model")) or self.model
+        model = text_or_none(dict_or_empty(raw.get("message")).get("model")) or self.known.model
         return [UsageUpdate(usage=usage, model=model)] if usage else []
 
     def _unfinished(self, events: list[LlmAgentEvent]) -> list[LlmAgentEvent]:
         """Return the missing deltas of the parts that are now complete."""
         parts = (event for event in events if isinstance(event, AgentMessage))
         return [delta for part in parts for delta in self._writing.finish(part)]
-
-    def _add_result(self, raw: Json) -> None:
-        if self._result is None:
-            self._result = raw
-        self.session_id = self.session_id or text_or_none(raw.get("session_id"))
-        if isinstance(turns := raw.get("num_turns"), int):
-            self.turns += turns

@@ -154,7 +154,6 @@ class CodexAgent(ProgramAgent):
             guard = self._guard(options.guard, env, options.cwd, stack, servers)
             env = guard.env
         settings = self._settings(options, env, stack)
-        account = UsageRecord(env)
         return Launch(
             argv=self.arguments(options, env, [*settings, *_guarding(guard, options.cwd)]),
             env=env,
@@ -162,8 +161,7 @@ class CodexAgent(ProgramAgent):
             reader=partial(
                 CodexSession,
                 resumed=options.resume_session_id,
-                record=account.total,
-                account=account,
+                account=UsageRecord(env),
                 watch=CodexWatch(guard) if guard else None,
             ),
         )

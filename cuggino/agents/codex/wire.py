@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Unpack
+from typing import NamedTuple, Unpack
 
 from cuggino.agents.base.quota import quota_used, time_or_none
 from cuggino.agents.base.reader import Ending, LineReader, ReaderOptions
@@ -18,6 +18,8 @@ from cuggino.agents.base.wire import (
     is_number,
     parse_json_line,
     text_or_none,
+    tokens_of,
+    without,
 )
 from cuggino.agents.codex.config import codex_home
 from cuggino.agents.codex.failure import DIALECT, refusal_of
@@ -42,34 +44,21 @@ _ID = re.compile(r"[\w-]+", re.ASCII)
 
 
 def usage_of(told: Json) -> Usage:
-    """Return the reported tokens; the program counts cached ones as input."""
-    read = count_or_zero(told.get("cached_input_tokens"))
-    written = count_or_zero(told.get("cache_write_input_tokens"))
-    return Usage(
-        input_tokens=max(0, count_or_zero(told.get("input_tokens")) - read - written),
-        output_tokens=count_or_zero(told.get("output_tokens")),
-        cache_read_tokens=read,
-        cache_creation_tokens=written,
-    )
-
-
-def without(usage: Usage, before: Usage | None) -> Usage:
-    """Return the usage since `before`."""
-    if before is None:
-        return usage
-    return Usage(
-        input_tokens=max(0, usage.input_tokens - before.input_tokens),
-        output_tokens=max(0, usage.output_tokens - before.output_tokens),
-        cache_read_tokens=max(0, usage.cache_read_tokens - before.cache_read_tokens),
-        cache_creation_tokens=max(0, usage.cache_creation_tokens - before.cache_creation_tokens),
+    """Return the reported tokens."""
+    return tokens_of(
+        told,
+        sent="input_tokens",
+        written="output_tokens",
+        read="cached_input_tokens",
+        created="cache_write_input_tokens",
     )
 
 
 class UsageRecord:
-    """The usage of a thread, read from the program's own record as it grows."""
+    """The usage of a thread, read from the program's own record as it grows, if there is one."""
 
-    def __init__(self, env: Mapping[str, str]) -> None:
-        self._home = codex_home(env)
+    def __init__(self, env: Mapping[str, str] | None = None) -> None:
+        self._home = codex_home(env) if env is not None else None
         self._file: Path | None = None
         self._searches = 0
         self._at = 0
@@ -81,18 +70,19 @@ class UsageRecord:
         self.has_credits = False
         """True if work continues with bought credits when a window is used up."""
 
-    def total(self, thread: str) -> Usage | None:
+    def total(self, thread: str | None) -> Usage | None:
         """Return all tokens of the thread so far, or None if the record has none."""
         try:
-            file = self._found(thread)
-            if file is not None:
+            if thread is not None and (file := self._found(thread)) is not None:
                 self._read(file)
         except OSError:
             return None
         return self._last
 
     def _found(self, thread: str) -> Path | None:
-        if self._file is None and self._searches < _MOST_SEARCHES and _ID.fullmatch(thread):
+        if self._home is None or self._file is not None or self._searches >= _MOST_SEARCHES:
+            return self._file
+        if _ID.fullmatch(thread):
             self._searches += 1
             found = sorted(self._home.glob(f"sessions/*/*/*/rollout-*-{thread}.jsonl"))
             self._file = found[-1] if found else None
@@ -163,12 +153,28 @@ def _window_name(rate_limits: Json, key: str, window: Json) -> str:
 _UNFINISHED = "It was still running when the session ended."
 
 
+class Told(NamedTuple):
+    """What is known about a thread beyond what the end of its session reports."""
+
+    before: Usage | None = None
+    """The usage of earlier sessions."""
+    windows: tuple[QuotaUsed, ...] = ()
+    """The windows that are old or were emitted."""
+    is_completed: bool = False
+    failed: str | None = None
+    """Why its turn failed."""
+    said: str = ""
+    """The last message of the program, which repeats some of them."""
+    stranger: AgentFailed | None = None
+    """The error of a thread other than the resumed one."""
+
+
 class CodexSession(LineReader):
     """The fold over one run of the program; see `LineReader`.
 
-    `resumed` is the id of the resumed thread. `record` returns the total usage of a thread, in
-    which Codex includes earlier sessions; `account` is the record, for the windows and the
-    model that it read then. Neither US dollars nor turns are reported.
+    `resumed` is the id of the resumed thread. `account` is the record of the total usage of a
+    thread, in which Codex includes earlier sessions, and of the windows and the model. US dollars
+    are not reported.
     """
 
     dialect = DIALECT
@@ -179,39 +185,32 @@ class CodexSession(LineReader):
         *,
         program: str = "codex",
         resumed: str | None = None,
-        record: Callable[[str], Usage | None] = lambda _thread: None,
         account: UsageRecord | None = None,
         **given: Unpack[ReaderOptions],
     ) -> None:
-        super().__init__(program=program, **given)
-        self.session_id = resumed
+        super().__init__(program=program, resumed=resumed, **given)
+        self._told = Told()
         self._resumed = resumed
-        self._record = record
-        self._before = record(resumed) if resumed is not None else None
-        self._account = account
-        self._windows = self._known_windows
-        """The windows that are old or were emitted."""
-        self._failed: str | None = None
-        self._completed = False
+        self._account = account or UsageRecord()
         self._open: dict[str, str] = {}
         """Tools of the calls that have started, by id; an item with several files has several
         calls."""
-        self._last_words: str | None = None
-        self._stranger: AgentFailed | None = None
+        self._look_back()
 
     @property
     def breach(self) -> LlmSessionError | None:
         """The error for which it must end immediately: a breached guard, or a different session."""
-        return self._stranger or super().breach
+        return self._told.stranger or super().breach
 
     def failure(self, ending: Ending) -> LlmSessionError | None:
-        if self._failed is not None:
-            told = parse_reset(self._failed, now=ending.now, zone=ending.zone)
-            window = None if told is not None else self._exhausted(ending.now)
-            return ending.refused(refusal_of(self._failed, window=window))
-        if self._completed:
-            return ending.answered(self.answer)
-        return ending.without_result(told=self._last_words or "", answer=self.answer)
+        told, answer = self._told, self.known.answer
+        if told.failed is not None:
+            reset = parse_reset(told.failed, now=ending.now, zone=ending.zone)
+            window = None if reset is not None else self._exhausted(ending.now)
+            return ending.refused(refusal_of(told.failed, window=window))
+        if told.is_completed:
+            return ending.answered(answer)
+        return ending.without_result(told=told.said, answer=answer)
 
     def read(self, raw: Json, *, now: float) -> list[LlmAgentEvent] | None:
         denied = self._watch.read() if self._watch else []
@@ -231,7 +230,7 @@ class CodexSession(LineReader):
             case "turn.failed":
                 error = raw.get("error")
                 said = error if isinstance(error, str) else dict_or_empty(error).get("message")
-                self._failed = text_or_none(said) or "Unknown error"
+                self._told = self._told._replace(failed=text_or_none(said) or "Unknown error")
                 return [*self._left_open(), *self._count()]
             case "error":
                 return self._say(text_or_none(raw.get("message")))
@@ -243,14 +242,19 @@ class CodexSession(LineReader):
     def _begin(self, thread: str | None) -> list[LlmAgentEvent]:
         if self._resumed is not None and thread != self._resumed:
             # This is a new session.
-            self._stranger = unresumable(f"there is no session {self._resumed}")
-            self.session_id = None
+            stranger = unresumable(f"there is no session {self._resumed}")
+            self.known = self.known._replace(session_id=None)
+            self._told = self._told._replace(stranger=stranger)
             return []
-        self.session_id = thread
-        if self._resumed is not None and self._before is None:
-            self._before = self._record(self._resumed)
-            self._windows = self._known_windows
+        self.known = self.known._replace(session_id=thread)
+        self._look_back()
         return [SystemMessage(text="Session initialized")]
+
+    def _look_back(self) -> None:
+        """Read what a resumed thread used before."""
+        if self._resumed is not None and self._told.before is None:
+            before = self._account.total(self._resumed)
+            self._told = self._told._replace(before=before, windows=self._account.windows)
 
     def _started(self, item: Json) -> list[LlmAgentEvent] | None:
         if not is_tool(item):
@@ -292,22 +296,18 @@ class CodexSession(LineReader):
     def _message(self, text: str | None, item: Json) -> list[LlmAgentEvent] | None:
         if not text:
             return None
-        self.answer = text
+        self.known = self.known._replace(answer=text)
         message = AgentMessage(text=text, message_id=text_or_none(item.get("id")))
         return [message, *self._count()]
 
     def _count(self) -> list[LlmAgentEvent]:
         """Return the usage so far, and the windows of the account, if they have changed."""
-        total = self._record(self.session_id) if self.session_id is not None else None
+        total = self._account.total(self.known.session_id)
         return [*(self._used(total) if total is not None else []), *self._quota()]
-
-    @property
-    def _known_windows(self) -> tuple[QuotaUsed, ...]:
-        return self._account.windows if self._account is not None else ()
 
     def _exhausted(self, now: datetime) -> datetime | None:
         """Return the last reset of the windows that are used up, unless credits pay for more."""
-        if self._account is None or self._account.has_credits:
+        if self._account.has_credits:
             return None
         return max(
             (
@@ -319,10 +319,10 @@ class CodexSession(LineReader):
         )
 
     def _quota(self) -> list[LlmAgentEvent]:
-        windows = self._known_windows
-        if self._account is None or windows == self._windows:
+        windows = self._account.windows
+        if windows == self._told.windows:
             return []
-        self._windows = windows
+        self._told = self._told._replace(windows=windows)
         full = [window for window in windows if window.used >= 1]
         paid = [
             RateLimited(
@@ -333,22 +333,21 @@ class CodexSession(LineReader):
         return [*windows, *paid]
 
     def _used(self, total: Usage) -> list[LlmAgentEvent]:
-        self.model = self._account.model if self._account is not None else None
-        return self.used(without(total, self._before))
+        self.known = self.known._replace(model=self._account.model)
+        return self.used(without(total, self._told.before))
 
     def _say(self, text: str | None) -> list[LlmAgentEvent] | None:
-        """Return a message of the program, which repeats some of them."""
-        if not text or text == self._last_words:
+        """Return a message of the program."""
+        if not text or text == self._told.said:
             return None
-        self._last_words = text
+        self._told = self._told._replace(said=text)
         return [SystemMessage(text=text)]
 
     def _complete(self, told: Json) -> list[LlmAgentEvent]:
         if self._watch:
             self._watch.begin()
-        self._completed = True
-        if self.session_id is not None:
-            self._record(self.session_id)
+        self._told = self._told._replace(is_completed=True)
+        self._account.total(self.known.session_id)
         usage = self._used(usage_of(told)) if told else []
         return [*self._left_open(), *usage, *self._quota()]
 

@@ -10,22 +10,14 @@ from dataclasses import replace
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
 
-from cuggino.agents.base.failure import PlainLines
-from cuggino.agents.base.refusals import judge_ending
-from cuggino.agents.base.stream import HeldSession, Program, conclude, hear, held
+from cuggino.agents.base.stream import HeldSession, Program, hear, held
 from cuggino.agents.base.wire import Json, plain_text
-from cuggino.agents.copilot.failure import DIALECT, connection_failure
+from cuggino.agents.copilot.failure import connection_failure
 from cuggino.agents.copilot.guard import Gate
 from cuggino.agents.copilot.link import CopilotLink, Order
 from cuggino.agents.copilot.wire import PROGRAM, CopilotSession
 from cuggino.domain import local_zone
-from cuggino.errors import (
-    AgentFailed,
-    GuardNotLive,
-    LineTooLong,
-    LlmSessionError,
-    ProcessFailed,
-)
+from cuggino.errors import GuardNotLive, LlmSessionError
 from cuggino.events import LlmAgentEvent
 from cuggino.processes import process_lines
 
@@ -77,16 +69,16 @@ class _Held(HeldSession):
         *,
         drafts: bool,
     ) -> None:
-        super().__init__(program, observer, lane, drafts=drafts)
+        session = CopilotSession(
+            servers=tuple(order.mcp_servers),
+            resumed=order.resume_session_id,
+            zone=lambda: local_zone(program.env),
+        )
+        super().__init__(program, session, observer, lane, drafts=drafts)
+        self._talk = session
         self._order, self._link_of = order, link
         # A gate must not outlive its session.
         self._gate = replace(gate, tell=lambda event: self._post(lambda: self._emit([event])))
-        self._session = CopilotSession(
-            servers=tuple(order.mcp_servers),
-            resumed=order.resume_session_id,
-            zone=local_zone(program.env),
-        )
-        self._plain = PlainLines()
         self._heard = SerialDisposable()
         self._unsent: list[str] = []
         """A person's messages, kept until the program listens."""
@@ -95,7 +87,8 @@ class _Held(HeldSession):
         """Held while the link starts, so that none starts after a disposal."""
 
     def start(self) -> None:
-        self._wait(START_SECONDS, self._late)
+        late = f"{PROGRAM} did not listen within {START_SECONDS:g} seconds"
+        self._wait(START_SECONDS, lambda: self._fail(late))
         self._process.disposable = process_lines(
             self._program.argv,
             cwd=self._program.cwd,
@@ -104,7 +97,7 @@ class _Held(HeldSession):
         ).subscribe(
             self._on_line,
             self._on_error,
-            lambda: self._ended(self._without_result(0, "")),
+            lambda: self._guarded(self._exited),
             scheduler=self._lane,
         )
         self._heard.disposable = hear(self._order.messages, self._say, self._lane)
@@ -112,7 +105,7 @@ class _Held(HeldSession):
     def _say(self, text: str) -> None:
         if self._is_over or self._session.is_over:
             return
-        self._session.say(text)
+        self._talk.say(text)
         if self._link is None:
             self._unsent.append(text)
         else:
@@ -133,7 +126,7 @@ class _Held(HeldSession):
     def _on_line(self, line: bytes) -> None:
         found = _LISTENING.search(plain_text(line))
         if found is None:
-            self._plain.add(line)
+            self._session.plain.add(line)
         with self._lock:
             if found is None or self._link is not None or self._is_over:
                 return
@@ -155,56 +148,21 @@ class _Held(HeldSession):
         self._post(lambda: self._on_event(raw, breach))
 
     def _on_event(self, raw: Json, breach: GuardNotLive | None) -> None:
-        self._emit(self._session.feed(raw, now=self._lane.now.timestamp()))
+        self._emit(self._talk.feed(raw, now=self._lane.now.timestamp()))
         if breach is not None:
-            self._ended(breach)
+            self._conclude(breach)
         elif self._session.is_over and self._link is not None:
             self._link.finish()
 
     def _on_link_end(self, error: Exception | None) -> None:
         if error is None or self._session.is_over:
-            self._ended(None)
+            self._conclude(None)
         elif type(error).__name__ == "ProcessExitedError":
             # The program is ending and reports how, unless it keeps running.
-            self._wait(LOST_SECONDS, lambda: self._ended(self._broken(error)))
+            self._wait(LOST_SECONDS, lambda: self._conclude(self._broken(error)))
         else:
-            self._ended(self._broken(error))
-
-    def _crashed(self, error: ProcessFailed | LineTooLong) -> None:
-        if isinstance(error, ProcessFailed):
-            self._ended(self._without_result(error.child_exit_code, error.stderr_tail))
-        else:
-            self._ended(AgentFailed(error.message, reason="crash"))
-
-    def _without_result(self, exit_code: int, stderr_tail: str) -> LlmSessionError:
-        zone = local_zone(self._program.env)
-        return judge_ending(
-            DIALECT,
-            program=PROGRAM,
-            exit_code=exit_code,
-            said=self._plain.after(stderr_tail),
-            now=self._lane.now,
-            zone=zone,
-        )
+            self._conclude(self._broken(error))
 
     def _broken(self, error: Exception) -> LlmSessionError:
         zone = local_zone(self._program.env)
         return connection_failure(PROGRAM, error, now=self._lane.now, zone=zone)
-
-    def _late(self) -> None:
-        what = f"{PROGRAM} did not listen within {START_SECONDS:g} seconds"
-        self._ended(AgentFailed(what, reason="crash"))
-
-    def _ended(self, failure: LlmSessionError | None) -> None:
-        if self._is_over:
-            return
-        self.dispose()
-        now = self._lane.now
-        # The end that the session reported takes precedence over that of its program.
-        told = self._session.is_over and not isinstance(failure, GuardNotLive)
-        outside = None if told else failure
-        duration = (now - self._started).total_seconds()
-        conclude(
-            self._observer,
-            lambda: self._session.end(outside, duration=duration, now=now.timestamp()),
-        )

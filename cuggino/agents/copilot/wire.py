@@ -6,18 +6,18 @@ An event is a JSON object with `type`, `data` and, for a sub-agent, `agentId`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, tzinfo
+from typing import NamedTuple, Unpack
 
 from cuggino.agents.base.calls import Call
 from cuggino.agents.base.failure import interrupted
 from cuggino.agents.base.program import encodable
 from cuggino.agents.base.quota import quota_used, time_or_none
-from cuggino.agents.base.reader import Session
-from cuggino.agents.base.refusals import judge, judge_answer
+from cuggino.agents.base.reader import Ending, ReaderOptions, Session
 from cuggino.agents.base.wire import (
     Json,
     Pieces,
     count_or_zero,
+    deltas,
     dict_or_empty,
     failed_servers,
     is_number,
@@ -25,61 +25,76 @@ from cuggino.agents.base.wire import (
     output_text,
     shown,
     text_or_none,
+    tokens_of,
 )
 from cuggino.agents.copilot.failure import DIALECT, refusal_of
 from cuggino.agents.copilot.tools import TOOLS
+from cuggino.domain import added_usage
 from cuggino.errors import LlmSessionError
 from cuggino.events import (
     AgentMessage,
     LlmAgentEvent,
-    MessageDelta,
     PingEvent,
     RateLimited,
-    SessionEnded,
     Steered,
     SystemMessage,
     Thinking,
     ToolCall,
     ToolResult,
-    Usage,
     UserMessage,
 )
 
 PROGRAM = "copilot"
 
 
+class Told(NamedTuple):
+    """What the program has reported about its session."""
+
+    has_begun: bool = False
+    """True once it has repeated its prompt."""
+    is_over: bool = False
+    is_interrupted: bool = False
+    error: Json | None = None
+    """The last error, unless the model answered after it."""
+    is_misread: bool = False
+    """True if an event could not be read."""
+    paid: frozenset[str] = frozenset()
+    """The quotas that are used up while work continues, paid for."""
+
+
 class CopilotSession(Session):
-    """The fold over one session: feed it every event, then end it once.
+    """The fold over the events of one session.
 
     `servers` are the names of the MCP servers, `resumed` is the id of a resumed session; a new one
-    reports its id.
-
-    The session is over (`is_over`) when the program has become idle: no sub-agent and no shell is
-    running any more.
+    reports its id. US dollars are not reported.
     """
 
+    dialect = DIALECT
+
     def __init__(
-        self, *, servers: Iterable[str] = (), resumed: str | None = None, zone: tzinfo = UTC
+        self,
+        *,
+        program: str = PROGRAM,
+        servers: Iterable[str] = (),
+        resumed: str | None = None,
+        **given: Unpack[ReaderOptions],
     ) -> None:
-        super().__init__()
-        self.is_over = False
+        super().__init__(program=program, **given)
+        self._told = Told()
         self._servers = tuple(servers)
         self._resumed = resumed
-        self._zone = zone
-        self._begun = False
         self._seen: set[str] = set()
         """Ids of the events so far: one may be sent twice."""
-        self._error: Json | None = None
-        """The last error, unless the model answered after it."""
-        self._interrupted = False
-        self._paid: set[str] = set()
-        """The quotas that are used up while work continues, paid for."""
-        self._misread = False
         self._calls: dict[str, str] = {}
         """The call that started each sub-agent."""
         self._pieces = Pieces()
         self._said: list[str] = []
         """A person's messages that the model has not received yet."""
+
+    @property
+    def is_over(self) -> bool:
+        """True when the program is idle: no sub-agent and no shell is running any more."""
+        return self._told.is_over
 
     def say(self, text: str) -> None:
         """Expect this message of a person among the events."""
@@ -103,40 +118,31 @@ class CopilotSession(Session):
         events = self._read(str(raw.get("type")), data, agent)
         return events if events is not None else [PingEvent(timestamp=now)]
 
-    def end(
-        self, failure: LlmSessionError | None, *, duration: float, now: float
-    ) -> tuple[SessionEnded, LlmSessionError | None]:
-        """Return how it ended; `failure` is an external cause and takes precedence.
-
-        The program does not report US dollars.
-        """
-        error = failure
-        if error is None and self._interrupted:
-            error = interrupted(PROGRAM)
-        if error is None:
-            moment = datetime.fromtimestamp(now, UTC)
-            if self._error is not None:
-                error = judge(refusal_of(self._error), DIALECT, now=moment, zone=self._zone)
-            else:
-                error = judge_answer(self.answer, DIALECT, now=moment, zone=self._zone)
-        return self.ended(error, duration=duration), error
+    def failure(self, ending: Ending) -> LlmSessionError | None:
+        if self._told.is_interrupted:
+            return interrupted(ending.program)
+        if self._told.error is not None:
+            return ending.refused(refusal_of(self._told.error))
+        return ending.answered(self.known.answer)
 
     def _read(self, kind: str, data: Json, agent: str | None) -> list[LlmAgentEvent] | None:
         """Return the events, or None for a mere sign of life."""
         match kind:
             case "session.start" | "session.resume" if agent is None:
-                self.session_id = text_or_none(data.get("sessionId")) or self._resumed
+                session_id = text_or_none(data.get("sessionId")) or self._resumed
+                self.known = self.known._replace(session_id=session_id)
                 return [SystemMessage(text="Session initialized")]
             case "session.mcp_servers_loaded":
                 return [*failed_servers(data.get("servers"))] or None
             case "user.message" if agent is None:
-                echoed, self._begun = not self._begun, True
+                echoed = not self._told.has_begun
+                self._told = self._told._replace(has_begun=True)
                 text = text_or_none(data.get("content"))
                 if not echoed and (said := self._heard(text)) is not None:
                     return [Steered(text=said, to="session")]
                 return [] if echoed or not text else [UserMessage(text=text)]
             case "assistant.turn_start" if agent is None:
-                self.turns += 1
+                self.known = self.known._replace(turns=self.known.turns + 1)
             case "assistant.message":
                 return self._message(data, agent)
             case "assistant.reasoning":
@@ -156,14 +162,14 @@ class CopilotSession(Session):
                 return [SystemMessage(text=text)] if text else None
             case "session.error":
                 return self._failed(data, agent)
-            case "sdk.unreadable" if not self._misread:
-                self._misread = True
+            case "sdk.unreadable" if not self._told.is_misread:
+                self._told = self._told._replace(is_misread=True)
                 return [SystemMessage(text=f"An event could not be read: {data.get('error')}")]
             case "abort" if agent is None:
-                self._interrupted = True
-            case "session.idle" if agent is None and (self._begun or self._error):
-                self.is_over = True
-                self._interrupted = self._interrupted or data.get("aborted") is True
+                self._told = self._told._replace(is_interrupted=True)
+            case "session.idle" if agent is None and (self._told.has_begun or self._told.error):
+                is_interrupted = self._told.is_interrupted or data.get("aborted") is True
+                self._told = self._told._replace(is_over=True, is_interrupted=is_interrupted)
             case "subagent.started" | "subagent.completed" | "subagent.failed":
                 return self._sub_agent(kind, data, agent)
             case _:
@@ -180,26 +186,20 @@ class CopilotSession(Session):
 
     def _message(self, data: Json, agent: str | None) -> list[LlmAgentEvent] | None:
         parent = self._parent(data, agent)
-        if parent is None:
-            self._error = None
         text = text_or_none(data.get("content"))
+        if parent is None:
+            self.known = self.known._replace(answer=text or self.known.answer)
+            self._told = self._told._replace(error=None)
         if not text:
             return None
-        if parent is None:
-            self.answer = text
         message_id = text_or_none(data.get("messageId"))
-        told: list[LlmAgentEvent] = []
-        if message_id and (left := self._pieces.end(message_id)):
-            told.append(MessageDelta(text=left, message_id=message_id, parent_tool_use_id=parent))
-        return [*told, AgentMessage(text=text, message_id=message_id, parent_tool_use_id=parent)]
+        left = deltas(self._pieces.end(message_id), message_id, parent)
+        return [*left, AgentMessage(text=text, message_id=message_id, parent_tool_use_id=parent)]
 
     def _delta(self, data: Json, agent: str | None) -> list[LlmAgentEvent]:
         message_id, piece = text_or_none(data.get("messageId")), data.get("deltaContent")
         text = self._pieces.add(message_id, piece) if isinstance(piece, str) else ""
-        if not text or not message_id:
-            return []
-        parent = self._parent(data, agent)
-        return [MessageDelta(text=text, message_id=message_id, parent_tool_use_id=parent)]
+        return [*deltas(text, message_id, self._parent(data, agent))]
 
     def _parent(self, data: Json, agent: str | None) -> str | None:
         told = text_or_none(data.get("parentToolCallId"))
@@ -227,23 +227,21 @@ class CopilotSession(Session):
 
     def _failed(self, data: Json, agent: str | None) -> list[LlmAgentEvent]:
         if agent is None:
-            self._error = data
+            self._told = self._told._replace(error=data)
         return [SystemMessage(text=text_or_none(data.get("message")) or "Unknown error")]
 
     def _count(self, data: Json) -> list[LlmAgentEvent]:
-        """Count the tokens of one request; those of the cache are part of the input."""
-        read = count_or_zero(data.get("cacheReadTokens"))
-        written = count_or_zero(data.get("cacheWriteTokens"))
-        given = count_or_zero(data.get("inputTokens"))
-        self.model = text_or_none(data.get("model")) or self.model
-        used = self.usage or Usage()
-        usage = Usage(
-            input_tokens=used.input_tokens + max(0, given - read - written),
-            output_tokens=used.output_tokens + count_or_zero(data.get("outputTokens")),
-            cache_read_tokens=used.cache_read_tokens + read,
-            cache_creation_tokens=used.cache_creation_tokens + written,
+        """Count the tokens of one request."""
+        tokens = tokens_of(
+            data,
+            sent="inputTokens",
+            written="outputTokens",
+            read="cacheReadTokens",
+            created="cacheWriteTokens",
         )
-        return [*self.used(usage), *self._quota(data)]
+        model = text_or_none(data.get("model")) or self.known.model
+        self.known = self.known._replace(model=model)
+        return [*self.used(added_usage(self.known.usage, tokens)), *self._quota(data)]
 
     def _quota(self, data: Json) -> Iterator[LlmAgentEvent]:
         """Yield the used share of each quota, and once that work beyond one is paid for."""
@@ -255,8 +253,8 @@ class CopilotSession(Session):
             resets_at = time_or_none(quota.get("resetDate"))
             if (window := quota_used(name, 1 - left / 100, resets_at)) is not None:
                 yield window
-            if left <= 0 and count_or_zero(quota.get("overage")) and name not in self._paid:
-                self._paid.add(name)
+            if left <= 0 and count_or_zero(quota.get("overage")) and name not in self._told.paid:
+                self._told = self._told._replace(paid=self._told.paid | {name})
                 yield RateLimited(status="rejected", limit=name, resets_at=resets_at, overage=True)
 
 

@@ -7,11 +7,12 @@ import re
 import shlex
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 from cuggino.agents.base.failure import interrupted
 from cuggino.agents.base.reader import Ending, LineReader, ReaderOptions
 from cuggino.agents.base.wire import (
+    Draft,
     Json,
     count_or_zero,
     dict_or_empty,
@@ -24,9 +25,7 @@ from cuggino.agents.gemini.guard import GeminiWatch, same_input
 from cuggino.agents.gemini.tools import call_of, unmarked
 from cuggino.errors import AgentFailed, LlmSessionError, StorageError
 from cuggino.events import (
-    AgentMessage,
     LlmAgentEvent,
-    MessageDelta,
     SystemMessage,
     ToolCall,
     ToolResult,
@@ -104,6 +103,16 @@ def _code_in(text: str) -> int:
     return code
 
 
+class Told(NamedTuple):
+    """What the program has reported about its run."""
+
+    result: Json | None = None
+    said: str = ""
+    """The last error reported before the result."""
+    is_turn: bool = False
+    """True from the model's first words or call of a turn to the next result of a call."""
+
+
 class GeminiSession(LineReader):
     """The fold over one run of the program; see `LineReader`.
 
@@ -129,22 +138,21 @@ class GeminiSession(LineReader):
         **given: Unpack[ReaderOptions],
     ) -> None:
         super().__init__(program=program, **given)
+        self._told = Told()
         self._cwd = cwd
         self._servers = tuple(servers)
         self._exit_code = exit_code
         self._commands: dict[str, Any] = {}
-        self._result: Json | None = None
-        self._told = ""
-        """The last error reported before the result."""
-        self._is_turn = False
-        self._pieces: list[str] = []
-        self._message_id = ""
+        """Inputs of the commands that run."""
+        self._draft = Draft()
 
     def read(self, raw: Json, *, now: float) -> list[LlmAgentEvent]:
         match raw.get("type"):
             case "init":
-                self.session_id = text_or_none(raw.get("session_id")) or self.session_id
-                self.model = text_or_none(raw.get("model")) or self.model
+                self.known = self.known._replace(
+                    session_id=text_or_none(raw.get("session_id")) or self.known.session_id,
+                    model=text_or_none(raw.get("model")) or self.known.model,
+                )
                 if self._watch:
                     self._watch.start()
                 return [SystemMessage(text="Session initialized")]
@@ -155,26 +163,27 @@ class GeminiSession(LineReader):
             case "tool_result":
                 return [*self._complete(), *self._tool_result(raw)]
             case "error":
-                self._told = text_or_none(raw.get("message")) or "Unknown error"
-                return [SystemMessage(text=self._told)]
+                said = text_or_none(raw.get("message")) or "Unknown error"
+                self._told = self._told._replace(said=said)
+                return [SystemMessage(text=said)]
             case "result":
                 return self._ends(raw)
             case _:
                 return []
 
     def failure(self, ending: Ending) -> LlmSessionError | None:
-        result = self._result
+        said, answer, result = self._told.said, self.known.answer, self._told.result
         if result is not None and result.get("status") == "success":
-            if LOOP in self._told:
-                return AgentFailed(self._told, reason="unknown")
-            return ending.answered(self.answer)
+            if LOOP in said:
+                return AgentFailed(said, reason="unknown")
+            return ending.answered(answer)
         if ending.exit_code == INTERRUPTED:
             return interrupted(ending.program)
         if result is None:
-            code, said = f"exit {ending.exit_code}", "".join(self._pieces) or self.answer
-            return ending.without_result(code, told=bare(self._told), answer=said)
-        told = text_or_none(dict_or_empty(result.get("error")).get("message")) or self._told
-        message = told or "Unknown error"
+            code = f"exit {ending.exit_code}"
+            return ending.without_result(code, told=bare(said), answer=self._draft.text or answer)
+        told = text_or_none(dict_or_empty(result.get("error")).get("message"))
+        message = told or said or "Unknown error"
         return ending.refused(refusal_of(message, exit_code=ending.exit_code, now=ending.now))
 
     def _text(self, raw: Json) -> list[LlmAgentEvent]:
@@ -182,22 +191,20 @@ class GeminiSession(LineReader):
         if not text:
             return []
         self._speaks()
-        if not self._pieces:
-            self._message_id = f"{text_or_none(raw.get('timestamp')) or 'message'}/{self.turns}"
-        self._pieces.append(text)
-        return [MessageDelta(text=text, message_id=self._message_id)]
+        begun = text_or_none(raw.get("timestamp")) or "message"
+        return [self._draft.add(text, f"{begun}/{self.known.turns}")]
 
     def _complete(self) -> list[LlmAgentEvent]:
         """Complete the message that was written so far."""
-        text = "".join(self._pieces)
-        self._pieces.clear()
-        self.answer = text or self.answer
-        return [AgentMessage(text=text, message_id=self._message_id)] if text else []
+        said = self._draft.end()
+        for message in said:
+            self.known = self.known._replace(answer=message.text)
+        return [*said]
 
     def _speaks(self) -> None:
-        if not self._is_turn:
-            self._is_turn = True
-            self.turns += 1
+        if not self._told.is_turn:
+            self.known = self.known._replace(turns=self.known.turns + 1)
+            self._told = self._told._replace(is_turn=True)
 
     def _tool_call(self, raw: Json) -> ToolCall:
         self._speaks()
@@ -212,7 +219,7 @@ class GeminiSession(LineReader):
         return ToolCall(name=call.tool, input=shown(call.input), id=call_id)
 
     def _tool_result(self, raw: Json) -> list[LlmAgentEvent]:
-        self._is_turn = False
+        self._told = self._told._replace(is_turn=False)
         call_id = text_or_none(raw.get("tool_id")) or ""
         has_failed = raw.get("status") != "success"
         message = text_or_none(dict_or_empty(raw.get("error")).get("message")) or ""
@@ -230,14 +237,14 @@ class GeminiSession(LineReader):
         return [*events, result]
 
     def _ends(self, raw: Json) -> list[LlmAgentEvent]:
-        if self._result is not None:
+        if self._told.result is not None:
             return []
-        self._result = raw
         events = self._complete() if raw.get("status") == "success" else []
         stats = dict_or_empty(raw.get("stats"))
-        self.model = _most_used(dict_or_empty(stats.get("models"))) or self.model
-        usage = _usage(stats)
-        return [*events, *(self.used(usage) if usage is not None else [])]
+        model = _most_used(dict_or_empty(stats.get("models"))) or self.known.model
+        self.known = self.known._replace(model=model)
+        self._told = self._told._replace(result=raw)
+        return [*events, *self.used(_usage(stats))]
 
 
 def _most_used(models: Json) -> str | None:

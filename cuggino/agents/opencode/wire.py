@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 from cuggino.agents.base.calls import Call
 from cuggino.agents.base.reader import Ending, LineReader, ReaderOptions
@@ -34,6 +34,7 @@ from cuggino.agents.opencode.failure import (
     waits_too_long,
 )
 from cuggino.agents.opencode.tools import call_of
+from cuggino.domain import added_usage
 from cuggino.errors import AgentFailed, LlmSessionError
 from cuggino.events import (
     AgentMessage,
@@ -69,9 +70,8 @@ class Parts:
     def __init__(self, *, servers: tuple[str, ...] = (), guard: Watch | None = None) -> None:
         self.servers = servers
         self._guard = guard
-        self._done: set[str] = set()
-        self._calls: set[str] = set()
-        self._results: set[str] = set()
+        self._seen: set[tuple[str, str]] = set()
+        """The texts, calls, results and steps so far, by their ids."""
         self._texts: dict[str, _Text] = {}
         """Text parts being written."""
         self._unread: set[str] = set()
@@ -81,6 +81,12 @@ class Parts:
         self._tasks: list[str] = []
         self.answer = ""
         """The last text of the main session."""
+
+    def is_new(self, kind: str, name: str) -> bool:
+        """Return whether this is the first of its kind with this id."""
+        is_new = (kind, name) not in self._seen
+        self._seen.add((kind, name))
+        return is_new
 
     def message(self, info: Json) -> None:
         if info.get("role") != "assistant" or info.get("summary") is True:
@@ -106,13 +112,13 @@ class Parts:
         message = text_or_none(part.get("messageID"))
         match part.get("type"):
             case "text" | "reasoning" as kind if text is not None:
-                if message in self._unread or name in self._done:
+                if message in self._unread or ("text", name) in self._seen:
                     return []
                 if not dict_or_empty(part.get("time")).get("end"):
                     if kind == "text":
                         self._texts.setdefault(name, _Text(message, parent))
                     return []
-                self._done.add(name)
+                self._seen.add(("text", name))
                 if kind == "reasoning":
                     return [Thinking(text=text)] if text else []
                 told = self._texts.pop(name, None)
@@ -131,7 +137,7 @@ class Parts:
         text, message = text_or_none(given.get("delta")), text_or_none(given.get("messageID"))
         name = text_or_none(given.get("partID"))
         written = self._texts.get(name) if name is not None else None
-        if not text or message is None or written is None or name in self._done:
+        if not text or message is None or written is None:
             return []
         written.waiting += text
         return [MessageDelta(text=text, message_id=message, parent_tool_use_id=parent)]
@@ -139,9 +145,8 @@ class Parts:
     def call(self, part: Json, parent: str | None) -> list[LlmAgentEvent]:
         """Return the events of a call, once; `part` has `tool`, `callID` and `state.input`."""
         call_id = text_or_none(part.get("callID")) or ""
-        if call_id and call_id in self._calls:
+        if not self.is_new("call", call_id) and call_id:
             return []
-        self._calls.add(call_id)
         call = self._common(part)
         if call.tool == "Task":
             self._tasks.append(call_id)
@@ -180,9 +185,8 @@ class Parts:
         metadata = dict_or_empty(state.get("metadata"))
         if part.get("tool") == "task" and (session := text_or_none(metadata.get("sessionId"))):
             self._children[session] = call_id
-        if status == "running" or (call_id and call_id in self._results):
+        if status == "running" or (not self.is_new("result", call_id) and call_id):
             return events
-        self._results.add(call_id)
         if status == "completed" and self._guard:
             self._guard.ran(text_or_none(part.get("tool")) or "a tool", self._guard.find(call_id))
         told = (state.get("output"), state.get("error"))
@@ -218,6 +222,27 @@ _LINES = frozenset({"text", "reasoning", "tool_use", "step_start", "step_finish"
 _FINISHED = frozenset({"stop", "length", "content-filter"})
 
 
+class Told(NamedTuple):
+    """What the program has reported about its run."""
+
+    has_begun: bool = False
+    cut: LlmSessionError | None = None
+    """Why the session must end, if the program would go on without an end."""
+    reason: str | None = None
+    """The finish reason of the last step."""
+    breaks: int = 0
+    """Answers in a row that broke off."""
+    error: Json | None = None
+    """The last error, unless the model answered after it."""
+
+
+def finish(told: Told, part: Json) -> Told:
+    """Return what is known after a step of the main session."""
+    reason = text_or_none(part.get("reason")) or "unknown"
+    broke = reason in ("unknown", "other", "error")
+    return told._replace(error=None, reason=reason, breaks=told.breaks + 1 if broke else 0)
+
+
 class OpenCodeSession(LineReader):
     """The fold over one run of the program; see `LineReader`.
 
@@ -235,23 +260,14 @@ class OpenCodeSession(LineReader):
         resumed: str | None = None,
         **given: Unpack[ReaderOptions],
     ) -> None:
-        super().__init__(program=program, **given)
-        self.session_id = resumed
+        super().__init__(program=program, resumed=resumed, **given)
+        self._told = Told()
         self._parts = Parts(servers=tuple(servers), guard=self._watch)
-        self._begun = False
-        self._cut: LlmSessionError | None = None
-        self._error: Json | None = None
-        """The last error, unless the model answered after it."""
-        self._reason: str | None = None
-        """The finish reason of the last step."""
-        self._breaks = 0
-        self._steps: set[str] = set()
-        self._cost = 0.0
 
     @property
     def breach(self) -> LlmSessionError | None:
         """The error for which the session must end immediately, or None."""
-        return super().breach or self._cut
+        return super().breach or self._told.cut
 
     def read(self, raw: Json, *, now: float) -> list[LlmAgentEvent] | None:
         kind = text_or_none(raw.get("type"))
@@ -263,7 +279,7 @@ class OpenCodeSession(LineReader):
             if kind in _LINES and self._watch:
                 self._watch.begin()
             if kind == "error":
-                events = self._failed(raw.get("error"), self.session_id)
+                events = self._failed(raw.get("error"), self.known.session_id)
             else:
                 events = self._part(dict_or_empty(raw.get("part")))
         if kind in _LINES or (kind == "cuggino" and "event" in raw):
@@ -271,24 +287,32 @@ class OpenCodeSession(LineReader):
         return events or None
 
     def failure(self, ending: Ending) -> LlmSessionError | None:
-        if self._error is not None:
-            return ending.refused(refusal_of(self._error, now=ending.now))
-        if ending.exit_code == 0 and self._reason in _FINISHED:
+        error, reason = self._told.error, self._told.reason
+        if error is not None:
+            return ending.refused(refusal_of(error, now=ending.now))
+        if ending.exit_code == 0 and reason in _FINISHED:
             return ending.answered(self._parts.answer)
-        if ending.exit_code == 0 and self._reason is not None:
+        if ending.exit_code == 0 and reason is not None:
             return AgentFailed(f"{ending.program} stopped after a tool call", reason="crash")
         return ending.without_result(answer=self._parts.answer)
 
     def _begin(self) -> list[LlmAgentEvent]:
-        begun, self._begun = self._begun, True
-        return [] if begun else [SystemMessage(text="Session initialized")]
+        if self._told.has_begun:
+            return []
+        self._told = self._told._replace(has_begun=True)
+        return [SystemMessage(text="Session initialized")]
 
     def _know(self, session: str | None) -> None:
-        self.session_id = self.session_id or session
+        if self.known.session_id is None and session is not None:
+            self.known = self.known._replace(session_id=session)
+
+    def _cut(self, error: LlmSessionError | None) -> None:
+        """End the session with this error, if there is one."""
+        self._told = self._told._replace(cut=self._told.cut or error)
 
     def _told_by_plugin(self, raw: Json, now: float) -> list[LlmAgentEvent]:
         if folder := text_or_none(raw.get("elsewhere")):
-            self._cut = self._cut or elsewhere(folder)
+            self._cut(elsewhere(folder))
         if isinstance(servers := raw.get("servers"), list):
             self._parts.servers += tuple(name for name in servers if isinstance(name, str))
         if self._watch and "canary" in raw:
@@ -314,7 +338,7 @@ class OpenCodeSession(LineReader):
                 self._parts.message(info)
                 if info.get("role") == "assistant" and not self._parts.is_child(info):
                     self._know(text_or_none(info.get("sessionID")))
-                    self.model = _model(info) or self.model
+                    self.known = self.known._replace(model=_model(info) or self.known.model)
             case "message.part.updated":
                 return self._part(dict_or_empty(given.get("part")))
             case "message.part.delta":
@@ -328,7 +352,7 @@ class OpenCodeSession(LineReader):
         return []
 
     def _parent(self, part: Json) -> str | None:
-        return self._parts.parent(text_or_none(part.get("sessionID")), self.session_id)
+        return self._parts.parent(text_or_none(part.get("sessionID")), self.known.session_id)
 
     def _part(self, part: Json) -> list[LlmAgentEvent]:
         if part.get("type") == "step-finish":
@@ -337,52 +361,46 @@ class OpenCodeSession(LineReader):
 
     def _finished(self, part: Json) -> list[LlmAgentEvent]:
         name = text_or_none(part.get("id")) or same_text(part)
-        if name in self._steps:
+        if not self._parts.is_new("step", name):
             return []
-        self._steps.add(name)
+        known = self.known
         if self._parent(part) is None:
-            self.turns += 1
-            self._error = None
-            self._reason = text_or_none(part.get("reason")) or "unknown"
-            self.is_truncated = self._reason == "length"
-            broke = self._reason in ("unknown", "other", "error")
-            self._breaks = self._breaks + 1 if broke else 0
-            if self._breaks >= MOST_BREAKS:
-                self._cut = self._cut or broken_off(self._breaks)
+            self._told = finish(self._told, part)
+            is_cut = self._told.reason == "length"
+            known = known._replace(turns=known.turns + 1, is_truncated=is_cut)
+            if self._told.breaks >= MOST_BREAKS:
+                self._cut(broken_off(self._told.breaks))
+        # A model without known prices is reported to cost nothing.
+        cost = part.get("cost")
+        paid = (known.cost_usd or 0.0) + (max(0.0, cost) if is_number(cost) else 0.0)
+        self.known = known._replace(cost_usd=paid or None)
         tokens = dict_or_empty(part.get("tokens"))
         cache = dict_or_empty(tokens.get("cache"))
-        used = self.usage or Usage()
         usage = Usage(
-            input_tokens=used.input_tokens + count_or_zero(tokens.get("input")),
-            output_tokens=used.output_tokens
-            + count_or_zero(tokens.get("output"))
-            + count_or_zero(tokens.get("reasoning")),
-            cache_read_tokens=used.cache_read_tokens + count_or_zero(cache.get("read")),
-            cache_creation_tokens=used.cache_creation_tokens + count_or_zero(cache.get("write")),
+            input_tokens=count_or_zero(tokens.get("input")),
+            output_tokens=sum(count_or_zero(tokens.get(kind)) for kind in ("output", "reasoning")),
+            cache_read_tokens=count_or_zero(cache.get("read")),
+            cache_creation_tokens=count_or_zero(cache.get("write")),
         )
-        cost = part.get("cost")
-        # A model without known prices is reported to cost nothing.
-        self._cost += max(0.0, cost) if is_number(cost) else 0.0
-        self.cost_usd = self._cost or None
-        return self.used(usage)
+        return self.used(added_usage(self.known.usage, usage))
 
     def _waits(self, status: Json, now: float) -> list[LlmAgentEvent]:
         message = text_or_none(status.get("message")) or "no answer from the API"
         moment, until = datetime.fromtimestamp(now, UTC), _time(status.get("next"))
         attempt = count_or_zero(status.get("attempt"))
-        self._cut = self._cut or waits_too_long(
-            message, until or moment, attempt=attempt, now=moment, zone=self._zone()
+        self._cut(
+            waits_too_long(message, until or moment, attempt=attempt, now=moment, zone=self._zone())
         )
         seconds = max(1, round((until - moment).total_seconds())) if until else 1
         times = attempt or "?"
         return [SystemMessage(text=f"Retrying (attempt {times}, in {seconds}s): {message}")]
 
     def _failed(self, error: Any, session: str | None) -> list[LlmAgentEvent]:
-        told = dict_or_empty(error)
-        if session is None or session == self.session_id or self.session_id is None:
-            if told == self._error or (self._error and says_nothing(told)):
+        told, before = dict_or_empty(error), self._told.error
+        if None in (session, self.known.session_id) or session == self.known.session_id:
+            if told == before or (before and says_nothing(told)):
                 return []
-            self._error = told
+            self._told = self._told._replace(error=told)
         data = dict_or_empty(told.get("data"))
         text = text_or_none(data.get("message")) or text_or_none(told.get("name"))
         return [SystemMessage(text=text or "Unknown error")]

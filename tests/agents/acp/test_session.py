@@ -17,11 +17,10 @@ import pytest
 from cuggino import events as ev
 from cuggino.agents.acp import stream
 from cuggino.agents.base import InteractiveOptions
-from cuggino.errors import AgentFailed, AgentNotFound, QuotaExceeded
+from cuggino.errors import AgentFailed, AgentNotFound
 from cuggino.events import (
     AgentMessage,
     MessageDelta,
-    RateLimited,
     SystemMessage,
     ToolCall,
     Usage,
@@ -232,17 +231,6 @@ def test_errors(stage: Stage) -> None:
     assert "unknown" == odd.reason
 
 
-def test_usage_limit(stage: Stage) -> None:
-    """A usage limit is recognized under any error code."""
-    told = "429 You exceeded your current quota, please check your plan and billing details."
-    session = stage.session([error(-32603, "Internal error", {"details": told})])
-    assert isinstance(session.error, QuotaExceeded)
-    assert ("quota", ["rejected"]) == (
-        session.ended.outcome,
-        [event.status for event in session.of(RateLimited)],
-    )
-
-
 def test_repeated_answer(stage: Stage) -> None:
     """An answer that breaks off is dropped when the program begins it again."""
     params = {"sessionId": "s1", "category": "connection", "detail": "RemoteProtocolError"}
@@ -258,37 +246,17 @@ def test_repeated_answer(stage: Stage) -> None:
     assert {session.of(AgentMessage)[0].message_id} == set(after)
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"), [("Error: 429 Too many requests", "rate_limit"), (" \n", "unknown")]
-)
-def test_error_as_text(stage: Stage, text: str, reason: str) -> None:
-    """A turn of nothing but an error, or of nothing, has failed."""
-    session = stage.session([say(text), stop()])
-    assert isinstance(session.error, AgentFailed)
-    assert (reason, "failed") == (session.error.reason, session.ended.outcome)
-
-
 def test_answers_about_errors(stage: Stage) -> None:
     """An answer that mentions an error is an answer."""
     assert stage.session([say("The error was in app.py."), stop()]).error is None
     assert stage.session([shell("c1", "true"), say("Error: fixed."), stop()]).error is None
 
 
-@pytest.mark.parametrize(
-    ("reason", "expected", "outcome"),
-    [
-        ("max_tokens", "unknown", "failed"),
-        ("max_turn_requests", "max_turns", "max_turns"),
-        ("refusal", "unknown", "failed"),
-        ("cancelled", "aborted", "interrupted"),
-        ("tomorrow", "unknown", "failed"),
-    ],
-)
-def test_stop_reasons(stage: Stage, reason: str, expected: str, outcome: str) -> None:
+def test_stop_reasons(stage: Stage) -> None:
     """Only the end of a turn is success."""
-    session = stage.session([say("Over."), stop(reason)])
+    session = stage.session([say("Over."), stop("max_turn_requests")])
     assert isinstance(session.error, AgentFailed)
-    assert (expected, outcome) == (session.error.reason, session.ended.outcome)
+    assert ("max_turns", "max_turns") == (session.error.reason, session.ended.outcome)
 
 
 @pytest.mark.parametrize(

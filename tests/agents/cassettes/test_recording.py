@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from reactivex import from_iterable
 
 import cuggino
@@ -255,43 +253,6 @@ def test_secrets_are_masked_everywhere(tmp_path: Path, project: Path) -> None:
     assert "its bytes contain a secret" == states["b.bin"].omitted
 
 
-@pytest.mark.real_agent
-@settings(
-    max_examples=2 * settings().max_examples,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(
-    secret=st.text(st.sampled_from("aZ09+/\"'\\ \n=é漢"), min_size=8, max_size=30),
-    cuts=st.lists(st.integers(1, 60), min_size=1, max_size=5),
-)
-def test_split_deltas_never_leak_a_secret(tmp_path: Path, secret: str, cuts: list[int]) -> None:
-    """However a message is split into deltas, no secret in it reaches the file."""
-    assume(not Path(secret).exists())
-    path, env = tmp_path / "c", {"X_TOKEN": secret}
-    path.unlink(missing_ok=True)
-    text = f"it is {secret}, twice: {secret}"
-    borders = [0, *sorted({cut for cut in cuts if cut < len(text)}), len(text)]
-    deltas = [MessageDelta(text=text[a:b], message_id="m") for a, b in pairwise(borders)]
-    call = ToolCall(name="Write", input={secret: [secret, json.dumps([secret])]}, id="1")
-    result = ToolResult(name="1", output=f"{{{json.dumps(secret)}: 1}}")
-
-    def events() -> Iterator[Event]:
-        yield from (*deltas, AgentMessage(text=text, message_id="m"), call)
-        (tmp_path / "a.txt").write_text(text, newline="")
-        yield result
-        raise AgentFailed(text, reason="auth", hint=text)
-
-    run = AgentRun(from_iterable(events()))
-    agent = record_to(path, InMemoryAgent({"implementing": [run]}), env=env)
-    (tmp_path / "a.txt").unlink(missing_ok=True)
-    given = options(tmp_path, prompt=text, system_prompt=secret, model=secret)
-    with pytest.raises(AgentFailed):
-        cuggino.run(agent.spawn(given))
-    assert [] == [string for string in texts_of(lines(path)) if secret in string]
-    assert {"session", "event", "files", "end"} < set(kinds(path))
-
-
 def test_configured_keys_are_masked(tmp_path: Path, project: Path) -> None:
     """Keys from an agent's own environment and from MCP servers are masked."""
     mine, others, env, header, bare = (f"value-of-{n}-key" for n in ("a", "b", "c", "d", "e"))
@@ -323,22 +284,6 @@ class Keyed(InMemoryAgent):
     @property
     def environments(self) -> tuple[Mapping[str, str], ...]:
         return ({"OWN_API_KEY": self.key},)
-
-
-def texts_of(value: Any) -> Iterator[str]:
-    """Yield every text in a JSON value."""
-    match value:
-        case str():
-            yield value
-        case list():
-            for item in value:
-                yield from texts_of(item)
-        case dict():
-            for name, item in value.items():
-                yield name
-                yield from texts_of(item)
-        case _:
-            pass
 
 
 def failing(error: Exception) -> AgentRun:

@@ -107,21 +107,6 @@ def test_cassettes_in_the_project(demo: Recorded) -> None:
     assert 7 == len(sessions(project / "new.jsonl"))
 
 
-@pytest.mark.real_agent
-def test_a_changed_template(demo: Recorded) -> None:
-    """A changed prompt template ends the run, and the error names the session and the line."""
-    project = demo.new()
-    prompts = project / ".cuggino" / "prompts"
-    prompts.mkdir(parents=True)
-    source = Path(cuggino.__file__).parent / "prompts" / "templates" / "reviewing.md"
-    text = source.read_text().replace("\n", "\nBe kind.\n", 1)
-    (prompts / "reviewing.md").write_text(text)
-    with pytest.raises(ReplayDiverged) as told:
-        play(demo.runtime(project))
-    assert "the system prompt of session 4 (reviewing 1) differs in line 2" in str(told.value)
-    assert "now “Be kind.”" in str(told.value)
-
-
 STEPS = [
     {"write": ".specs/new.md", "text": "x"},
     {"run": "cd sub && echo x > ../.specs/y.md"},
@@ -183,27 +168,6 @@ def test_what_diverges(one: OneSession, changed: dict[str, Any], told: str) -> N
     """Another prompt diverges, and so does a call that is judged otherwise now."""
     with pytest.raises(ReplayDiverged, match=re.escape(told)):
         one.play(**changed)
-
-
-@pytest.mark.real_agent
-def test_more_sessions_than_were_recorded(demo: Recorded, tmp_path: Path) -> None:
-    """A run that needs more sessions than recorded reports the missing one."""
-    cut = tmp_path / "cut.jsonl"
-    text = demo.path.read_text()
-    cut.write_text(text[: text.index('{"kind": "session", "session": 4')])
-    project = demo.new()
-    runtime = Runtime.live(cwd=project, config=quick(project), agent=f"replay:{cut}")
-    with pytest.raises(ReplayDiverged, match=r"has no \(other\) session of reviewing 1$"):
-        play(runtime)
-
-
-@pytest.mark.real_agent
-def test_fewer_sessions_than_were_recorded(demo: Recorded) -> None:
-    """Sessions that a run did not reach are reported afterwards."""
-    runtime = demo.runtime(demo.new(), max_iterations=1)
-    assert "LoopMaxIterations" == play(runtime)[-1]
-    assert isinstance(runtime.agent, ReplayAgent)
-    assert [5, 6, 7] == [int(title.split()[1]) for title in runtime.agent.unplayed]
 
 
 @pytest.mark.real_agent

@@ -18,14 +18,13 @@ import pytest
 import cuggino
 from cuggino.agents import InteractiveOptions, SpawnOptions, make_agent
 from cuggino.agents.claude import ClaudeAgent, sandbox as claude_sandbox, sandbox as sandboxes
-from cuggino.agents.claude.agent import servers_file, system_prompt_file
 from cuggino.agents.claude.sandbox import (
     git_ignores,
     sandbox_settings,
     sandbox_unavailable,
     with_git_ignores,
 )
-from cuggino.errors import GuardNotLive, StorageError
+from cuggino.errors import GuardNotLive
 from cuggino.events import AgentMessage, SessionEnded
 from cuggino.guard.policy import Policy
 from cuggino.guard.sandbox import Sandbox
@@ -117,14 +116,6 @@ def test_the_prompt_goes_to_standard_input(tmp_path: Path, prompt: str, expected
     assert expected == seen["stdin"].encode("latin-1")
     assert [*FLAGS, FORBIDDEN] == seen["argv"]
     assert ["AgentMessage", "SessionEnded"] == [event.tag for event in events]
-
-
-def test_a_prompt_of_five_megabytes_arrives_whole(tmp_path: Path) -> None:
-    """A prompt may be larger than an argument or a pipe buffer."""
-    prompt = "0123456789abcde\n" * (5 * 1024 * 1024 // 16)
-    agent = ClaudeAgent(path=tell_all(tmp_path))
-    cuggino.run(agent.spawn(options(tmp_path, prompt=prompt)))
-    assert prompt == recorded_call(tmp_path)["stdin"]
 
 
 def test_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,22 +224,6 @@ def test_the_system_prompt_of_an_interactive_session(
     assert [] == list(temporary.iterdir())
 
 
-def test_a_program_that_vanishes_leaves_no_system_prompt(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The private file is removed if the program disappears after the version check."""
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    program = fake_claude(tmp_path, "")
-    agent = ClaudeAgent(path=program)
-    agent.check()
-    program.unlink()
-    with pytest.raises(OSError):
-        agent.interactive(InteractiveOptions(cwd=tmp_path, system_prompt="You are."))
-    assert [] == list(temporary.iterdir())
-
-
 @pytest.fixture
 def temp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the folder for temporary files on a machine with sandbox support."""
@@ -272,31 +247,6 @@ def test_git_ignores(tmp_path: Path, temp: Path) -> None:
         count = int(env["GIT_CONFIG_COUNT"])
         given = {env[f"GIT_CONFIG_KEY_{n}"]: env[f"GIT_CONFIG_VALUE_{n}"] for n in range(count)}
         assert "/.bashrc\n" in Path(given["core.excludesFile"]).read_text()
-    assert [] == list(temp.iterdir())
-
-
-def test_no_files(tmp_path: Path, temp: Path) -> None:
-    """A session without system prompt and servers has no files."""
-    with ExitStack() as stack:
-        assert system_prompt_file(SpawnOptions(prompt="Go.", cwd=tmp_path), stack) is None
-        assert servers_file({}, stack) is None
-        assert [] == list(temp.iterdir())
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="git needs no ignore file elsewhere")
-@pytest.mark.parametrize("error", [OSError("no"), StorageError("write", "no")])
-def test_all_or_none(
-    tmp_path: Path, temp: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
-    """If one file cannot be created, the others are removed."""
-
-    def fails(*_given: object) -> str:
-        raise error
-
-    monkeypatch.setattr(claude_sandbox, "git_ignores", fails)
-    with pytest.raises(type(error)), ExitStack() as stack:
-        servers_file({"x": {}}, stack)
-        ClaudeAgent(env={})._session_env(sandboxed(tmp_path), stack)
     assert [] == list(temp.iterdir())
 
 

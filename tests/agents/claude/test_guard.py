@@ -97,15 +97,6 @@ def test_leave(policy: Policy) -> None:
     assert "deny" == no["hookSpecificOutput"]["permissionDecision"]
 
 
-@pytest.mark.parametrize("level", ["roles", "full"])
-@pytest.mark.parametrize("mode", ["run", "sync"])
-def test_the_canary(policy: Policy, level: Any, mode: Any) -> None:
-    """The canary works at both levels and in both modes, without text for the model."""
-    policy = policy._replace(level=level, mode=mode, writable=() if mode == "sync" else None)
-    said = answered(policy, {"hook_event_name": "SessionStart"})
-    assert {"suppressOutput": True, "cuggino": {"token": TOKEN, "canary": "live"}} == said
-
-
 @pytest.mark.parametrize("event", ["SessionStart", "PreToolUse", "PermissionRequest"])
 def test_refusals(event: str) -> None:
     """When no verdict can be made, the answer is a denial with a reason."""
@@ -155,14 +146,6 @@ def test_tools_left_to_rules(tool: str, policy: Policy) -> None:
     assert ("deny", True) == (decision["behavior"], "is not listed" in decision["message"])
     for data in (call, request):
         assert "deny" not in json.dumps(answered(policy, data))
-
-
-def test_a_denied_call_is_not_left_to_rules(policy: Policy) -> None:
-    """A call that the guard denies stays denied, even if the rules allow it."""
-    ruled = policy._replace(rules=("mcp__files",))
-    call = {"tool_name": "mcp__files__write", "tool_input": {"path": f"{policy.project}/.git/x"}}
-    said = answered(ruled, asked(ruled, "", **call))
-    assert "deny" == said["hookSpecificOutput"]["permissionDecision"]
 
 
 def test_rules_that_the_guard_applies(policy: Policy) -> None:
@@ -238,17 +221,6 @@ def test_a_guarded_session() -> None:
     told = GuardDenied(tool="Bash", tool_use_id="b", part="rm x", reason="No `rm`.")
     assert [told] == [event for event in events if isinstance(event, GuardDenied)]
     assert ["ToolResult", "GuardDenied", "ToolResult"] == [event.tag for event in events[-3:]]
-
-
-@pytest.mark.parametrize(
-    "start",
-    [[{**ALIVE, "stdout": "live"}], [{**ALIVE, "stdout": '{"cuggino": "live"}'}]],
-    ids=["no JSON", "no object"],
-)
-def test_a_session_without_a_canary(start: list[dict[str, Any]]) -> None:
-    """A session without a valid canary is not live, regardless of its first line."""
-    for first in (INIT, call("a")):
-        assert "the guard is not live" in session(*start, first)[1]
 
 
 def test_a_call_without_a_verdict() -> None:

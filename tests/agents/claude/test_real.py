@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import threading
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +15,7 @@ from reactivex import Observable
 import cuggino
 from cuggino import events as ev
 from cuggino.agents.base.guard import make_guard
-from cuggino.errors import BudgetExceeded, GuardNotLive, QuotaExceeded
+from cuggino.errors import GuardNotLive, QuotaExceeded
 from cuggino.operators import extract_markers, marker_tags, until_terminal
 from cuggino.testing import AgentConformance, FailureConformance, GuardConformance
 from tests.agents.arenas import RealSuite
@@ -33,11 +32,10 @@ from tests.model_script import (
     Tool,
     always,
     rate_limited,
-    replies,
     usage_limit,
 )
-from tests.real_claude import VERSION, Claude, bash, changed_guard
-from tests.real_program import NOBODY, SPEC, Outcome, write_file
+from tests.real_claude import Claude, bash, changed_guard
+from tests.real_program import SPEC, write_file
 
 ANSWER = Message([Text("<DONE>all of it</DONE>")])
 LONG = Message([Text("A text that is longer than one delta of the stream, so it can be cut.")])
@@ -62,11 +60,6 @@ class TestFailures(RealSuite, FailureConformance):
 
 class TestGuard(RealSuite, GuardConformance):
     kind = Claude
-
-
-def test_version(claude: Claude) -> None:
-    """The version is the installed one."""
-    assert VERSION == claude.agent(NOBODY).check()
 
 
 @pytest.mark.parametrize(
@@ -94,31 +87,6 @@ def test_retries_of_the_program(
     assert [] == done.of(ev.AgentMessage)
 
 
-def test_usage_after_a_lost_request(claude: Claude) -> None:
-    """Only the answer counts when the program received nothing of an earlier one."""
-    done = claude.run(script=replies(Drop(), then=ANSWER), retries=1)
-    assert done.error is None
-    assert ev.Usage(input_tokens=1000, output_tokens=100) == done.ended.usage
-
-
-def test_usage_after_a_cut(claude: Claude) -> None:
-    """The beginning of an answer counts as far as the program received it.
-
-    That is its input, 1 token at its start, and an estimate of 7 for its text.
-    """
-    received = threading.Event()
-    cut = Drop(LONG, after_events=4, once=received)
-
-    def notice(event: ev.Event) -> None:
-        if isinstance(event, ev.MessageDelta):
-            received.set()
-
-    done = claude.run(script=replies(cut, then=ANSWER), retries=1, on_event=notice)
-    assert done.error is None
-    assert ev.Usage(input_tokens=2000, output_tokens=108) == done.ended.usage
-    assert (1000, 100) == tokens_while_running(done)
-
-
 def test_usage_limit_of_a_subscription(claude: Claude) -> None:
     """A subscription's limit is a quota error with the exact reset time."""
     resets_at = int(time.time()) + 3 * 3600
@@ -127,37 +95,6 @@ def test_usage_limit_of_a_subscription(claude: Claude) -> None:
     assert datetime.fromtimestamp(resets_at, UTC) == done.error.resets_at
     assert ("quota", 0.0) == (done.ended.outcome, done.ended.cost_usd)
     assert ["five_hour"] == [event.limit for event in done.of(ev.RateLimited)]
-
-
-def test_limit_set_for_a_key(claude: Claude) -> None:
-    """A limit reported as a bad request is a quota error too."""
-    message = "You have reached your specified API usage limits."
-    done = claude.run(script=always(ApiError(400, "invalid_request_error", message)))
-    assert kind(done.error) == "QuotaExceeded"
-
-
-def test_too_many_requests_are_no_usage_limit(claude: Claude) -> None:
-    """With a key, too many requests per minute are a transient failure."""
-    done = claude.run(script=always(usage_limit(0)))
-    assert kind(done.error) == "rate_limit"
-    assert [] == done.of(ev.RateLimited)
-
-
-def test_model_quotes_a_limit(claude: Claude) -> None:
-    """A limit quoted in text of the model is not a limit."""
-    quoted = Text("The page says: You've hit your 5-hour limit · resets 3pm (UTC)")
-    done = claude.run(script=always(Message([quoted])))
-    assert (None, "completed") == (done.error, done.ended.outcome)
-
-
-def test_answer_exceeds_the_budget(claude: Claude) -> None:
-    """The answer that exceeds the budget is emitted before the error, with its full cost."""
-    done = claude.run(script=always(DEAR), max_budget_usd=0.1)
-    assert isinstance(done.error, BudgetExceeded)
-    assert ["<DONE>all of it</DONE>"] == [message.text for message in done.of(ev.AgentMessage)]
-    assert "budget" == done.ended.outcome
-    assert (done.ended.cost_usd or 0) > 0.1
-    assert (50_000, 10_000) == tokens(done)
 
 
 def test_marker_beyond_the_budget(claude: Claude) -> None:
@@ -176,17 +113,6 @@ def test_marker_beyond_the_budget(claude: Claude) -> None:
         cuggino.run(stage, seen.append)
     assert ev.Done(content="all of it") == seen[-1]
     assert ["budget"] == [event.outcome for event in seen if isinstance(event, ev.SessionEnded)]
-
-
-def tokens(done: Outcome) -> tuple[int, int]:
-    """Return the last usage update of the running session, which equals its final usage."""
-    assert done.of(ev.UsageUpdate)[-1].usage == done.ended.usage
-    return tokens_while_running(done)
-
-
-def tokens_while_running(done: Outcome) -> tuple[int, int]:
-    last = done.of(ev.UsageUpdate)[-1].usage
-    return last.input_tokens, last.output_tokens
 
 
 def test_guarded_notebooks(claude: Claude) -> None:
@@ -260,22 +186,6 @@ def test_parser_deleted_during_a_session(claude: Claude, tmp_path: Path) -> None
     assert done.error is None
     assert ["one\n", None, "3"] == [claude.read(f"{n}.txt") for n in ("one", "two", "three")]
     assert ["Bash"] == [denied.tool for denied in done.of(ev.GuardDenied)]
-
-
-@pytest.mark.parametrize(
-    ("fields", "why"),
-    [
-        ({"python": "/nonexistent/python"}, "could not be run"),
-        ({"shfmt": "/nonexistent/shfmt"}, "it answers deny to `echo ready`"),
-    ],
-    ids=["python", "parser"],
-)
-def test_message_of_a_broken_guard(claude: Claude, fields: dict[str, str], why: str) -> None:
-    """The message names the broken part."""
-    with changed_guard(**fields):
-        done = claude.run(bash("ls"), guard=claude.policy())
-    assert isinstance(done.error, GuardNotLive)
-    assert why in done.error.message
 
 
 def test_settings_that_the_program_drops(claude: Claude) -> None:

@@ -40,7 +40,6 @@ from tests.model_script import (
     Message,
     Script,
     Text,
-    Thought,
     Tool,
     always,
     replies,
@@ -87,49 +86,6 @@ class Person:
                 self.messages.on_next(text)
 
 
-def test_a_message_while_a_tool_runs(claude: Claude) -> None:
-    """The very next request to the model contains it, verbatim and in the same turn."""
-    person = Person(ToolCall, "/clear the table, @app.py è\n\nand use tabs", "mind the gap")
-    command = waits(claude, "mind the gap")
-    done = claude.run(command, Text("one"), messages=person.messages, on_event=person)
-    assert ["ToolCall", "ToolResult", "Steered", "Steered", "AgentMessage", "SessionEnded"] == (
-        done.tags
-    )
-    first, second = done.requests
-    assert "use tabs" not in first.messages_text
-    for event in done.of(Steered):
-        assert event.text in second.messages_text
-    assert "old = 1" not in second.messages_text
-    assert (0.012, 2000, 200) == paid(done)
-    assert 2 == done.ended.num_turns
-
-
-def test_a_message_during_the_last_answer(claude: Claude) -> None:
-    """The session takes another turn; both are charged once, and the last answer counts."""
-    asked, said = threading.Event(), threading.Event()
-    messages: Subject[str] = Subject()
-
-    def answer() -> Block:
-        asked.set()
-        assert said.wait(LIMIT)
-        return Text("one")
-
-    def say() -> None:
-        assert asked.wait(LIMIT)
-        messages.on_next("use tabs")
-        assert eventually(lambda: has_taken(claude, "use tabs"))
-        said.set()
-
-    person = threading.Thread(target=say)
-    person.start()
-    done = claude.run(answer, Text("two"), messages=messages)
-    person.join()
-    assert ["AgentMessage", "Steered", "AgentMessage", "SessionEnded"] == done.tags
-    assert ["one", "two"] == [message.text for message in done.of(AgentMessage)]
-    assert "use tabs" in done.conversation
-    assert (0.012, 2000, 200) == paid(done)
-
-
 def test_a_message_while_a_sub_agent_works(claude: Claude) -> None:
     """The agent itself gets the message, when its sub-agent has ended."""
     helper = [waits(claude, "use tabs"), Text("helped")]
@@ -150,15 +106,6 @@ def test_a_message_while_a_sub_agent_works(claude: Claude) -> None:
         True,
     ]
     assert commands
-
-
-def test_a_session_that_nobody_speaks_to(claude: Claude) -> None:
-    """With and without a source of messages the events, the requests and the cost are the same."""
-    turns = (bash("echo a"), Text("one"))
-    quiet, open_ = claude.run(*turns), claude.run(*turns, messages=never())
-    assert quiet.tags == open_.tags
-    assert quiet.conversation == open_.conversation
-    assert paid(quiet) == paid(open_)
 
 
 def test_a_guarded_session_takes_messages(claude: Claude) -> None:
@@ -289,34 +236,6 @@ def test_a_marker_comes_while_its_message_is_written(claude_cli: Path, tmp_path:
         event for event in told if not isinstance(event, MessageDelta)
     ]
     assert "Look," == "".join(event.text for event in told if isinstance(event, MessageDelta))
-
-
-def test_deltas_make_up_each_message(claude_cli: Path, tmp_path: Path) -> None:
-    """With thinking, calls and several texts, the deltas before each text join to it."""
-    call = Tool("Bash", {"command": "echo 1", "description": "one"})
-    emoji = "Then 👍🏽 漢字, \\ud83d, `code`\n\n- a list " * 5
-    seen = seen_of(
-        replies(
-            Message([Thought("Hm <NOTE>no</NOTE>."), Text(SAID), call]), then=Message([Text(emoji)])
-        ),
-        claude_cli,
-        tmp_path,
-    )
-    written, pieces = "", list[str]()
-    for event in seen:
-        match event:
-            case MessageDelta(text=text):
-                written += text
-            case AgentMessage(text=text):
-                assert text == written
-                pieces, written = [*pieces, text], ""
-            case Note() | ToolCall() | SessionEnded():
-                assert written == ""
-            case _:
-                pass
-    tail = "and the message goes on for a good while after that."
-    assert ["Look,", tail, emoji.strip()] == pieces
-    assert [Note(content="this is new")] == [event for event in seen if isinstance(event, Note)]
 
 
 def test_a_restarted_message(claude_cli: Path, tmp_path: Path) -> None:

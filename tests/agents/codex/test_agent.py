@@ -27,7 +27,7 @@ from cuggino.agents.codex.config import (
     server_table,
     toml,
 )
-from cuggino.errors import AgentFailed, GuardNotLive, StorageError
+from cuggino.errors import GuardNotLive, StorageError
 from cuggino.events import LlmAgentEvent, SessionEnded
 from cuggino.guard.roles import role_policy
 from cuggino.testing import no_leaks
@@ -87,14 +87,6 @@ def play(tmp_path: Path, **options: Any) -> dict[str, Any]:
 def settings(argv: list[str]) -> dict[str, Any]:
     pairs = [argv[at + 1] for at, word in enumerate(argv) if word == "-c"]
     return tomllib.loads("\n".join(pairs))
-
-
-def test_capabilities() -> None:
-    """The reported capabilities match the methods."""
-    agent = CodexAgent()
-    told = agent.capabilities
-    assert ("calls", True, True, "tokens") == (told.guard, told.mcp, told.resume, told.cost)
-    assert (False, False) == (told.sandbox, told.deltas)
 
 
 def test_the_command_line(tmp_path: Path) -> None:
@@ -173,15 +165,6 @@ def test_in_a_terminal(tmp_path: Path) -> None:
     told = json.loads((tmp_path / "told.json").read_text())
     assert {"developer_instructions": "be brief"} == tomllib.loads(told["profile"])
     assert [] == list((tmp_path / "home" / ".codex").iterdir())
-
-
-def test_a_crash(tmp_path: Path) -> None:
-    """A program that dies is a crash, reported with the end of stderr."""
-    text = "#!/bin/sh\ncase $1 in --version) echo codex-cli 0.169.0;; *) echo oh no >&2; exit 7;; "
-    agent = CodexAgent(path=script(tmp_path / "codex", text + "esac\n"), env=environment(tmp_path))
-    with pytest.raises(AgentFailed, match="oh no") as caught:
-        cuggino.run(agent.spawn(SpawnOptions(prompt="go", cwd=tmp_path)))
-    assert "crash" == caught.value.reason
 
 
 @pytest.mark.parametrize("nested", [False, True])

@@ -10,12 +10,12 @@ import pytest
 from reactivex import Observable, empty
 
 import cuggino
-from cuggino.agents import InteractiveOptions, SpawnOptions, make_agent
+from cuggino.agents import InteractiveOptions, SpawnOptions
 from cuggino.agents.base.stream import Program
 from cuggino.agents.copilot import CopilotAgent, agent as module
 from cuggino.agents.copilot.guard import Gate
 from cuggino.agents.copilot.link import Order
-from cuggino.errors import AgentNotFound, ConfigError, GuardNotLive
+from cuggino.errors import AgentNotFound, GuardNotLive
 from cuggino.events import LlmAgentEvent
 from cuggino.guard.roles import role_policy
 
@@ -76,26 +76,6 @@ class TestCheck:
         assert "1.0.102" == CopilotAgent(env=env).check()
         with pytest.raises(AgentNotFound):
             CopilotAgent(path="/nonexistent/copilot", env=env).check()
-
-
-class TestRegistry:
-    def test_by_name(self, tmp_path: Path, sdk: None) -> None:
-        """The agent `copilot` supports the guard and resuming."""
-        fake(tmp_path)
-        agent = make_agent("copilot", cwd=tmp_path, path="./copilot")
-        assert agent.capabilities.guard != "none"
-        assert ("copilot", True, "1.0.102") == (
-            agent.name,
-            agent.capabilities.resume,
-            agent.check(),
-        )
-
-    @pytest.mark.real_agent
-    def test_with_an_argument(self, tmp_path: Path) -> None:
-        """The agent takes no argument."""
-        with pytest.raises(ConfigError) as caught:
-            make_agent("copilot:x", cwd=tmp_path)
-        assert "copilot" in (caught.value.hint or "")
 
 
 class TestOrders:

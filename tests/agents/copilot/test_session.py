@@ -22,7 +22,7 @@ from cuggino.agents.copilot import stream as copilot_stream
 from cuggino.agents.copilot.guard import Gate
 from cuggino.agents.copilot.link import CopilotLink, Order
 from cuggino.agents.copilot.stream import copilot_session
-from cuggino.errors import AgentFailed, AgentNotFound, GuardNotLive, QuotaExceeded
+from cuggino.errors import AgentFailed, GuardNotLive
 from cuggino.events import Event, GuardDenied, LlmAgentEvent, SessionEnded
 from cuggino.guard.roles import role_policy
 from cuggino.operators import LoopScheduler
@@ -170,27 +170,6 @@ def test_a_message_that_comes_too_late(tmp_path: Path) -> None:
     assert [] == messages.observers
 
 
-def test_an_error_of_the_session(tmp_path: Path) -> None:
-    """The error follows the final event."""
-    bad = {"type": "session.error", "data": {"errorType": "authentication", "message": "no"}}
-    done = Session(tmp_path, FakeLink(*BEGUN, bad, IDLE))
-    assert isinstance(done.error, AgentFailed)
-    assert "auth" == done.error.reason
-    assert "SessionEnded" == done.tags[-1]
-
-
-def test_a_usage_limit(tmp_path: Path) -> None:
-    """A usage limit is emitted before the final event."""
-    bad = {
-        "type": "session.error",
-        "data": {"errorType": "quota", "message": "Try again in 1 hour."},
-    }
-    done = Session(tmp_path, FakeLink(*BEGUN, bad, IDLE))
-    assert isinstance(done.error, QuotaExceeded)
-    assert done.error.resets_at is not None
-    assert ["RateLimited", "SessionEnded"] == done.tags[-2:]
-
-
 def test_a_connection_that_is_refused(tmp_path: Path) -> None:
     """An exception of the SDK becomes the session's error."""
     done = Session(tmp_path, FakeLink(OSError("ECONNREFUSED")))
@@ -256,16 +235,6 @@ def test_a_program_that_is_silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "did not listen" in done.error.message
 
 
-def test_a_missing_program(tmp_path: Path) -> None:
-    """If nothing could be started, only the error is emitted."""
-    program = Program(argv=[str(tmp_path / "nothing")], cwd=tmp_path, env={})
-    order, gate = Order(prompt="Go.", cwd=tmp_path, token="t"), Gate(cwd=tmp_path, unattended=True)
-    events: list[Event] = []
-    with pytest.raises(AgentNotFound):
-        cuggino.run(copilot_session(program, order, gate, link=FakeLink()), events.append)
-    assert [] == events
-
-
 def test_a_breach(tmp_path: Path) -> None:
     """A breach terminates program and link immediately and is the session's error."""
 
@@ -314,37 +283,6 @@ def test_disposal(tmp_path: Path) -> None:
     assert link.closed.is_set()
     lane.close()
     assert ["SystemMessage", "AgentMessage"] == [event.tag for event in seen]
-
-
-def test_a_subscriber_that_raises(tmp_path: Path) -> None:
-    """An exception in `on_next` reaches `on_error` after link and program have ended."""
-    link = FakeLink(*BEGUN, SAID, ends=False)
-    errors: list[Exception] = []
-    ended = threading.Event()
-
-    def refuse(_event: Event) -> None:
-        raise ValueError("no")
-
-    def fail(error: Exception) -> None:
-        errors.append(error)
-        assert link.closed.is_set()
-        ended.set()
-
-    lane = LoopScheduler()
-    stream(tmp_path, link).subscribe(refuse, fail, scheduler=lane)
-    assert ended.wait(LIMIT)
-    lane.close()
-    assert ["no"] == [str(error) for error in errors]
-
-
-def test_all_on_one_thread(tmp_path: Path) -> None:
-    """Every event is emitted on the given scheduler."""
-    threads: set[int] = set()
-    cuggino.run(
-        stream(tmp_path, FakeLink(*BEGUN, *[SAID] * 200, IDLE)),
-        lambda _event: threads.add(threading.get_ident()),
-    )
-    assert 1 == len(threads)
 
 
 class SdkEvent:

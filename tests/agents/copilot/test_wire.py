@@ -28,7 +28,7 @@ def fed(*events: dict[str, Any], session: CopilotSession | None = None) -> list[
 def ended(*events: dict[str, Any]) -> tuple[str, Exception | None]:
     session = CopilotSession()
     fed(*events, session=session)
-    told, error = session.end(None, duration=1.0, now=NOW)
+    told, error = session.end(duration=1.0, now=NOW)
     return told.outcome, error
 
 
@@ -129,7 +129,7 @@ def test_tokens() -> None:
     assert [ev.UsageUpdate(usage=one), ev.UsageUpdate(usage=two)] == fed(
         count, count, session=session
     )
-    told, _ = session.end(None, duration=1.0, now=NOW)
+    told, _ = session.end(duration=1.0, now=NOW)
     assert (two, None) == (told.usage, told.cost_usd)
 
 
@@ -183,6 +183,12 @@ def test_the_session_is_over_when_it_is_idle() -> None:
     assert not session.is_over
     fed(raw("session.idle"), session=session)
     assert session.is_over
+
+
+def test_an_answer_that_is_a_limit() -> None:
+    """An answer that consists of a usage limit has met it."""
+    limit = raw("assistant.message", content="You've hit your usage limit.", messageId="m")
+    assert "quota" == ended(limit, raw("session.idle"))[0]
 
 
 def test_a_recovered_error() -> None:

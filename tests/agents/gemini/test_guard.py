@@ -164,17 +164,6 @@ def watched(folder: Path, *verdicts: dict[str, Any]) -> GeminiWatch:
     return watch
 
 
-def test_an_allowed_call(tmp_path: Path) -> None:
-    """Each verdict allows a single call."""
-    watch = watched(tmp_path, ALLOWED)
-    for call in ("c", "d"):
-        watch.call(call, "replace", "Edit", {"a": 1})
-    watch.result("c", is_error=False, message="")
-    assert watch.breach is None
-    watch.result("d", is_error=False, message="")
-    assert watch.breach is not None
-
-
 @pytest.mark.parametrize("reason", [NOT_JUDGED, UNMARKED])
 def test_a_hook_that_did_not_answer(tmp_path: Path, reason: str) -> None:
     """A call blocked by a failed hook is reported as denied too."""

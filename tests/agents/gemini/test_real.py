@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
 from pathlib import Path
 from types import MappingProxyType
 
@@ -12,14 +11,13 @@ import pytest
 
 from cuggino import events as ev
 from cuggino.agents.gemini.tools import MARK
-from cuggino.errors import GuardNotLive, QuotaExceeded
-from cuggino.testing import AgentConformance, Edit, FailureConformance, GuardConformance
+from cuggino.errors import GuardNotLive
+from cuggino.testing import AgentConformance, FailureConformance, GuardConformance
 from tests.agents.arenas import RealSuite
 from tests.file_server import MCP_SERVER
-from tests.model_gemini import usage_limit
-from tests.model_script import HELPER, Block, Drop, Message, Text, Tool, always
-from tests.real_gemini import VERSION, Gemini, bash, create
-from tests.real_program import NOBODY, SPEC, write_file
+from tests.model_script import Block, Text, Tool
+from tests.real_gemini import Gemini, bash, create
+from tests.real_program import SPEC, write_file
 
 SESSION = "0199aaaa-0000-4000-8000-000000000001"
 
@@ -35,27 +33,6 @@ class TestFailures(RealSuite, FailureConformance):
 
 class TestGuard(RealSuite, GuardConformance):
     kind = Gemini
-
-
-def test_version(gemini: Gemini) -> None:
-    """The version is the installed one."""
-    assert VERSION == gemini.agent(NOBODY).check()
-
-
-def test_inputs(gemini: Gemini) -> None:
-    """Inputs have the names of Claude Code, and results hold the plain output."""
-    done = gemini.run(
-        [create(gemini.path("new.txt"), "new\n"), Tool("read_file", {"file_path": "none.txt"})],
-        bash("echo two; exit 3"),
-    )
-    assert done.error is None
-    calls = done.of(ev.ToolCall)
-    assert {"file_path": gemini.path("new.txt"), "content": "new\n"} == calls[0].input
-    assert {"file_path": gemini.path("none.txt")} == calls[1].input
-    results = {result.name: result for result in done.of(ev.ToolResult)}
-    assert [False, True, True] == [results[call.id].is_error for call in calls]
-    assert "two" == results[calls[2].id].output
-    assert (None, 3) == (done.ended.cost_usd, done.ended.num_turns)
 
 
 def test_requests(gemini: Gemini) -> None:
@@ -87,43 +64,6 @@ def test_settings_of_the_user(gemini: Gemini) -> None:
     assert "The user likes plums." in done.requests[0].system_text
 
 
-def test_resume_with_another_system_prompt(gemini: Gemini) -> None:
-    """A resumed session has the current system prompt."""
-    gemini.run(Text("The word is plum."), session_id=SESSION, system_prompt="One is here.")
-    again = gemini.run(resume_session_id=SESSION, system_prompt="Two is here.")
-    assert (None, SESSION) == (again.error, again.ended.session_id)
-    system = again.requests[0].system_text
-    assert (False, True) == ("One is here." in system, "Two is here." in system)
-
-
-def test_sub_agent(gemini: Gemini) -> None:
-    """Only the call and the answer of a sub-agent are reported, and its tokens count."""
-    order = {"agent_name": "generalist", "prompt": HELPER}
-    done = gemini.run(Tool("invoke_agent", order), helper=[bash("echo sub > sub.txt")])
-    assert (None, "sub\n") == (done.error, gemini.read("sub.txt"))
-    (task,) = done.of(ev.ToolCall)
-    assert ("Task", {"subagent_type": "generalist", "prompt": HELPER}) == (task.name, task.input)
-    assert ev.Usage(input_tokens=4000, output_tokens=400) == done.ended.usage
-
-
-def test_permissions(gemini: Gemini) -> None:
-    """Without permission the agent can read and use allowed tools only."""
-    gemini.write(".gemini/settings.json", '{"tools": {"allowed": ["run_shell_command"]}}')
-    done = gemini.run(
-        [Tool("read_file", {"file_path": "app.py"}), bash("echo no > no.txt")],
-        [create(gemini.path("yes.txt"), "yes"), Gemini.tool(Edit("app.py", "old", "new"))],
-        dangerously_skip_permissions=False,
-        allowed_tools=("Write",),
-    )
-    assert done.error is None
-    assert ("yes", None, "old = 1\n") == tuple(
-        gemini.read(name) for name in ("yes.txt", "no.txt", "app.py")
-    )
-    results = {result.name: result.is_error for result in done.of(ev.ToolResult)}
-    assert [False, True, False, True] == [results[call.id] for call in done.of(ev.ToolCall)]
-    assert not {"run_shell_command", "replace"} & set(done.requests[0].tool_names)
-
-
 def test_folder_of_the_session(
     gemini: Gemini, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,28 +82,6 @@ def test_folder_of_the_session(
     )
     assert [] != list((gemini.home / ".gemini" / "tmp").glob("*/chats/*"))
     assert [] == [m.text for m in done.of(ev.SystemMessage) if m.text != "Session initialized"]
-
-
-def test_usage_limit_without_a_reset(gemini: Gemini) -> None:
-    """A daily limit is a quota error without a reset time."""
-    done = gemini.run(script=always(usage_limit(None)))
-    assert isinstance(done.error, QuotaExceeded)
-    assert done.error.resets_at is None
-
-
-def test_deltas_of_a_cut_message(gemini: Gemini) -> None:
-    """A message that is never completed is reported as deltas only."""
-    received = threading.Event()
-    message = Message([Text("This will never be finished, and is long enough.")])
-    cut = Drop(message, after_events=2, once=received)
-
-    def notice(event: ev.Event) -> None:
-        if isinstance(event, ev.MessageDelta):
-            received.set()
-
-    done = gemini.run(script=always(cut), on_event=notice)
-    assert done.error is not None
-    assert ([], True) == (done.of(ev.AgentMessage), bool(done.of(ev.MessageDelta)))
 
 
 def test_guarded_working_directories(gemini: Gemini, tmp_path: Path) -> None:
@@ -247,9 +165,3 @@ def test_mcp_call_without_a_verdict(gemini: Gemini, tmp_path: Path) -> None:
     assert isinstance(done.error, GuardNotLive)
     assert "mcp__files__put was used without its verdict" in done.error.message
     assert (None, "failed") == (gemini.read("more.txt"), done.ended.outcome)
-
-
-def test_check_of_a_broken_guard(gemini: Gemini) -> None:
-    """The check fails for a hook that cannot run."""
-    with gemini.break_guard("at the start", "no hook"), pytest.raises(GuardNotLive):
-        gemini.agent(NOBODY).check_guard(gemini.policy())

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from typing_extensions import override
 
 from cuggino import events as ev
 from cuggino.agents.base.watch import Watch
@@ -14,10 +13,9 @@ from cuggino.errors import AgentFailed, GuardNotLive, QuotaExceeded
 from cuggino.testing import AgentConformance, FailureConformance, GuardConformance
 from tests.agents.arenas import RealSuite
 from tests.file_server import MCP_SERVER
-from tests.model_script import ApiError, Drop, Hang, Message, Text, Thought, Tool, always, replies
-from tests.model_server import _Handler
-from tests.real_opencode import COST, VERSION, OpenCode, bash, write
-from tests.real_program import NOBODY, SPEC
+from tests.model_script import ApiError, Hang, Text, Thought, Tool, replies
+from tests.real_opencode import COST, OpenCode, bash, write
+from tests.real_program import NOBODY
 
 
 class TestAgent(RealSuite, AgentConformance):
@@ -30,11 +28,6 @@ class TestFailures(RealSuite, FailureConformance):
 
 class TestGuard(RealSuite, GuardConformance):
     kind = OpenCode
-
-
-def test_version(opencode: OpenCode) -> None:
-    """The version is the installed one."""
-    assert VERSION == opencode.agent(NOBODY).check()
 
 
 def test_cost(opencode: OpenCode) -> None:
@@ -50,25 +43,6 @@ def test_cost(opencode: OpenCode) -> None:
     assert pytest.approx(3 * COST) == done.ended.cost_usd
     assert pytest.approx(COST) == done.of(ev.UsageUpdate)[0].cost_usd
     assert (3, 3) == (done.ended.num_turns, len(done.requests))
-
-
-def test_resume_with_another_system_prompt(opencode: OpenCode, tmp_path: Path) -> None:
-    """A resumed session has the current system prompt, and cannot move to another folder."""
-    name = opencode.run(Text("The word is plum."), system_prompt="One.").ended.session_id
-    again = opencode.run(resume_session_id=name, system_prompt="Two.")
-    assert (None, name) == (again.error, again.ended.session_id)
-    system = again.requests[0].system_text
-    assert (True, False, True) == (
-        system.startswith("You are opencode"),
-        "One." in system,
-        "Two." in system,
-    )
-    other = tmp_path / "other"
-    other.mkdir()
-    done = opencode.run(resume_session_id=name, cwd=other)
-    assert isinstance(done.error, AgentFailed)
-    assert "bad_request" == done.error.reason
-    assert ([], ["SessionEnded"]) == (done.requests, done.tags)
 
 
 def test_sub_agent_and_servers(opencode: OpenCode, tmp_path: Path) -> None:
@@ -97,20 +71,6 @@ def test_sub_agent_and_servers(opencode: OpenCode, tmp_path: Path) -> None:
     assert ["broken"] == [event.server for event in done.of(ev.McpServerFailed)]
 
 
-def test_permissions(opencode: OpenCode) -> None:
-    """Without permission the agent can read and use allowed tools only."""
-    done = opencode.run(
-        [Tool("read", {"filePath": opencode.path("app.py")}), bash("echo no > no.txt")],
-        [write(opencode.path("yes.txt"), "yes"), Tool("read", {"filePath": "/etc/passwd"})],
-        dangerously_skip_permissions=False,
-        allowed_tools=("MultiEdit",),
-    )
-    assert done.error is None
-    assert ("yes", None) == (opencode.read("yes.txt"), opencode.read("no.txt"))
-    errors = [result.is_error for result in sorted(done.of(ev.ToolResult), key=lambda r: r.name)]
-    assert [False, True, False, True] == errors
-
-
 def test_unknown_model(opencode: OpenCode) -> None:
     """The error of an unknown model names the model."""
     done = opencode.run(model="mock/nothing")
@@ -129,54 +89,6 @@ def test_usage_limit_without_a_reset(opencode: OpenCode) -> None:
     assert [text] == [m.text.rpartition(": ")[2] for m in done.of(ev.SystemMessage)[1:]]
 
 
-class _Cutting(_Handler):
-    """A handler whose truncated answers end like complete ones."""
-
-    @override
-    def _reset(self) -> None:
-        self.wfile.write(b"0\r\n\r\n")
-
-
-def test_truncated_answers(opencode: OpenCode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Endless retries of the program after truncated answers are stopped, with a reason."""
-    monkeypatch.setattr("tests.model_server._Handler", _Cutting)
-    cut = Drop(Message([Text("This will never be finished.")]), after_events=2)
-    done = opencode.run(script=always(cut))
-    assert isinstance(done.error, AgentFailed)
-    assert ("connection", "the model's answer broke off 3 times") == (
-        done.error.reason,
-        done.error.message,
-    )
-
-
-def test_guarded_working_directories(opencode: OpenCode) -> None:
-    """A command is judged for its working directory."""
-    done = opencode.run(
-        [
-            bash("echo x > task.md", workdir=opencode.path(".specs")),
-            write(opencode.path("opencode.json"), "{}"),
-        ],
-        guard=opencode.policy(),
-    )
-    assert done.error is None
-    assert (SPEC, None) == (opencode.read(".specs/task.md"), opencode.read("opencode.json"))
-    assert ["Bash", "Write"] == sorted(event.tool for event in done.of(ev.GuardDenied))
-
-
-def test_guarded_reading(opencode: OpenCode, tmp_path: Path) -> None:
-    """A verifying session follows no link or pattern out of the project."""
-    outside = tmp_path / "outside.txt"
-    outside.write_text("not yours\n")
-    (opencode.project / "link.txt").symlink_to(outside)
-    done = opencode.run(
-        [Tool("read", {"filePath": opencode.path("link.txt")}), Tool("glob", {"pattern": "../*"})],
-        guard=opencode.policy("verify", "full"),
-    )
-    assert done.error is None
-    assert "not yours" not in done.conversation
-    assert 2 == len(done.of(ev.GuardDenied))
-
-
 def test_guard_keeps_the_instructions(opencode: OpenCode) -> None:
     """The instructions of the project stay in force in a guarded session."""
     opencode.write("AGENTS.md", "Rules of the project.\n")
@@ -184,20 +96,9 @@ def test_guard_keeps_the_instructions(opencode: OpenCode) -> None:
     assert "Rules of the project." in done.requests[0].system_text
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        (".opencode/plugin/e.js", "export const E = async () => ({})"),
-        (".opencode/plugins/e.ts", "export const E = async () => ({})"),
-        (".opencode/opencode.json", '{"plugin": ["./e.js"]}'),
-        ("opencode.json", '{"\\u0070lugins": ["./e.js"]}'),
-        ("opencode.jsonc", '{"plugin": ["./e.js"],} // mine'),
-        ("../opencode.jsonc", '{"\\u0070lugin": ["./e.js"],}'),
-    ],
-)
-def test_plugins_of_the_project(opencode: OpenCode, name: str, text: str) -> None:
+def test_plugins_of_the_project(opencode: OpenCode) -> None:
     """No guarded session starts if the project has a plugin that the program would load."""
-    opencode.write(name, text)
+    opencode.write(".opencode/plugin/e.js", "export const E = async () => ({})")
     done = opencode.run(bash("echo no > no.txt"), guard=opencode.policy())
     assert isinstance(done.error, GuardNotLive)
     assert ([], []) == (done.events, done.requests)

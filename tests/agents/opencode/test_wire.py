@@ -57,23 +57,6 @@ def test_a_run_without_the_plugin() -> None:
     assert "ses_e03f7220effeHwU0HL8JE9uXNX" == ended.session_id
 
 
-def test_thoughts() -> None:
-    """Reasoning is emitted as thinking."""
-    events, _, _ = read(lines("thinking"), OpenCodeSession())
-    assert ["I should look first."] == [e.text for e in events if isinstance(e, ev.Thinking)]
-
-
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [("err-401", "auth"), ("err-429", "rate_limit"), ("connrefused", "connection")],
-)
-def test_errors(name: str, reason: str) -> None:
-    """An error has a reason."""
-    _, ended, error = read(lines(name), OpenCodeSession(), exit_code=1)
-    assert isinstance(error, AgentFailed)
-    assert (reason, "failed") == (error.reason, ended.outcome)
-
-
 def test_a_run_that_stops_after_a_tool() -> None:
     """A run that ends successfully right after a tool call has failed."""
     _, _, error = read(lines("askperm"), OpenCodeSession())
@@ -215,13 +198,6 @@ def test_an_unknown_session() -> None:
     events, _, error = read([], session, exit_code=1, stderr="\x1b[91mError: Session not found")
     assert isinstance(error, AgentFailed)
     assert ("bad_request", "Error: Session not found", []) == (error.reason, error.message, events)
-
-
-def test_a_crash() -> None:
-    """A program that exits silently has crashed."""
-    _, _, error = read([], OpenCodeSession(), exit_code=-9)
-    assert isinstance(error, AgentFailed)
-    assert ("crash", "opencode was ended by SIGKILL") == (error.reason, error.message)
 
 
 def test_a_dropped_output() -> None:

@@ -17,7 +17,7 @@ from cuggino.agents import Role, SpawnOptions
 from cuggino.agents.scripted import ScriptedAgent
 from cuggino.agents.scripted.scenario import Scenario, load_scenario
 from cuggino.errors import AgentFailed, ConfigError, GuardNotLive, LlmSessionError, QuotaExceeded
-from cuggino.events import Event, GuardDenied, RateLimited, ToolResult
+from cuggino.events import Event
 from cuggino.guard.policy import Policy
 from cuggino.guard.roles import role_policy
 from cuggino.operators import marker_tags
@@ -217,14 +217,6 @@ def test_resuming_without_a_resumed_section(tmp_path: Path) -> None:
     assert "one" == player.play(resume_session_id="s")
 
 
-def test_a_run_whose_last_step_fails(tmp_path: Path) -> None:
-    """With no step left the whole run is repeated, so such a run fails indefinitely."""
-    player = Player(tmp_path, run("one", FAIL))
-    assert "one" == player.play(session_id="s")
-    assert "one" == player.play(resume_session_id="s")
-    assert kind(player.error) == "overloaded"
-
-
 def test_a_disposed_session(tmp_path: Path) -> None:
     """A session disposed during a tool call is resumed after that call."""
     player = Player(tmp_path, run("one", {"run": "sleep 600"}, "two"))
@@ -356,30 +348,6 @@ def test_an_agent_without_a_role(tmp_path: Path) -> None:
     assert "for an agent without a role (`SpawnOptions.role`)" in player.error.message
 
 
-@pytest.mark.parametrize("role", ["coding"])
-def test_every_role_can_fail(role: str, tmp_path: Path) -> None:
-    """Limits, errors and exits end a session of a role, and a resumed one continues."""
-    limit = {"limit": {"resets_in": 60.0}}
-    player = RolePlayer(
-        tmp_path,
-        role,
-        run(limit, {"fail": {"status": 429}}, cost_usd=0.25),
-        run("one", {"fail": {"status": 529}}, "two"),
-        run({"exit": 7, "text": "no memory"}, resumed=steps("three")),
-    )
-    player.play()
-    assert isinstance(player.error, QuotaExceeded)
-    (told,) = (event for event in player.events if isinstance(event, RateLimited))
-    assert (0.25, told.resets_at) == (player.ended.cost_usd, player.error.resets_at)
-    played = [player.play(session_id="s"), kind(player.error)]
-    played += [player.play(resume_session_id="s"), kind(player.error)]
-    assert ["one", "overloaded", "two", kind(None)] == played
-    player.play(session_id="t")
-    assert isinstance(player.error, AgentFailed)
-    assert "no memory" in player.error.message
-    assert "three" == player.play(resume_session_id="t")
-
-
 def test_the_roles_of_a_scenario() -> None:
     """A scenario has one section per role, all of the same kind, and one for the manager."""
     fields = Scenario.model_fields
@@ -418,23 +386,6 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / ".specs").mkdir()
     (tmp_path / ".specs" / "task.md").write_text("task")
     return tmp_path
-
-
-def test_steps_are_judged(project: Path) -> None:
-    """A denied step does not run, its result is the reason, and the session continues."""
-    policy = role_policy("implementing", project=project, level="roles")
-    events = play(project, *STEPS, policy=policy)
-    assert {"a.txt": "aa", "b.txt": "b\n", ".specs/task.md": "task"} == contents(project)
-    denied = [event for event in events if isinstance(event, GuardDenied)]
-    assert ["tool_1", "tool_3", "tool_5", "tool_6"] == [event.tool_use_id for event in denied]
-    assert ["Write", "Bash", "Edit", "Bash"] == [event.tool for event in denied]
-    results = {event.name: event for event in events if isinstance(event, ToolResult)}
-    for event in denied:
-        assert ".specs" in event.reason
-        assert results[event.tool_use_id].is_error
-        assert event.reason in results[event.tool_use_id].output
-    assert not results["tool_0"].is_error
-    assert "AgentMessage" == events[-2].tag
 
 
 def test_without_a_guard(project: Path) -> None:

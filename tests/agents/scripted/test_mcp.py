@@ -17,7 +17,7 @@ from cuggino.agents.scripted import ScriptedAgent
 from cuggino.agents.scripted.scenario import load_scenario
 from cuggino.domain.deliverable_tools import TOOL_SERVER, agent_tool
 from cuggino.errors import AgentFailed
-from cuggino.events import Event, GuardDenied, SessionEnded, ToolCall, ToolResult
+from cuggino.events import Event, GuardDenied, ToolCall, ToolResult
 from cuggino.guard.roles import role_policy
 from tests.agents.scripted.stub import STUB, play, results, session, started, stub
 from tests.git_project import is_alive
@@ -137,23 +137,6 @@ def test_a_session_that_is_disposed_of(tmp_path: Path) -> None:
     assert answered.wait(LIMIT)
     assert 2 == len(running())
     subscription.dispose()
-    assert [] == running()
-
-
-def test_a_session_that_is_killed(tmp_path: Path) -> None:
-    """If the program is killed, the session fails and its server is terminated."""
-    events: list[Event] = []
-
-    def note(event: Event) -> None:
-        events.append(event)
-        if isinstance(event, ToolResult):
-            (program,) = filter(is_program, running())
-            program.kill()
-
-    steps: list[dict[str, Any]] = [{"tool": "list"}, {"sleep": 600.0}]
-    with pytest.raises(AgentFailed):
-        cuggino.run(session(tmp_path, *steps, servers={"s": stub("list")}), note)
-    assert isinstance(events[-1], SessionEnded)
     assert [] == running()
 
 
