@@ -11,8 +11,10 @@ from reactivex import throw
 
 from cuggino import Config, events as ev, run
 from cuggino.errors import AgentFailed, LoopError
+from cuggino.gate import GitWork
 from cuggino.guard_audit import JudgedCall, audit_run
-from cuggino.loops.watch.attempt import in_slot_too
+from cuggino.loops import LoopRunOptions, Services
+from cuggino.loops.watch.attempt import in_slot_too, slot_services
 from cuggino.loops.watch.placement import Returned
 from cuggino.stages import GitRepository
 from cuggino.storage import attempt_of, list_journals
@@ -47,6 +49,25 @@ def test_an_item_is_worked_on_in_its_slot(home: Home) -> None:
         assert "2" == spawned.env["CUGGINO_SLOT"]
         assert "20200" == spawned.env["PORT"]
         assert spawned.guard is None or str(home.slots[1].folder) == spawned.guard.project
+
+
+def test_the_gate_looks_at_the_work_in_the_slot(home: Home) -> None:
+    """What an agent changes in its slot is found there, though the project stays as it is."""
+    home.makes(whole())
+    folder = home.slots[0].folder
+    services = Services(
+        agent=InMemoryAgent({}),
+        workspace=home.workspace,
+        repository=GitRepository(home.project.root),
+        work=GitWork.of(home.project.root, home.workspace.snapshots),
+    )
+    there = slot_services(services, LoopRunOptions(focus="x", cwd=folder)).work
+    start = run(there.state())
+    assert start is not None
+    (folder / ".specs/a.md").write_text("easier\n")
+    found = run(there.changed(start))
+    assert found is not None
+    assert [".specs/a.md"] == found["changed"]
 
 
 def test_an_item_that_asked_begins_anew(home: Home) -> None:
