@@ -107,7 +107,7 @@ class _Mounts:
         for folder in self._temporary:
             self._at[folder] = ("--tmpfs", str(folder))
         for path in view.visible:
-            if self._is_apart(path):  # it may be removed until then, as by `pip install -U`
+            if self._is_apart(path):  # it may be gone by then, as during `pip install -U`
                 self._bind(path, "--ro-bind-try")
         if view.home_folder is not None:
             if self._overlay:

@@ -730,7 +730,7 @@ class ClaudeSession(Listener):
         return None not in (other, self.known.session_id) and other != self.known.session_id
 
     def _is_void(self, result: Json) -> bool:
-        """Return whether the result was printed before, or belongs to another session."""
+        """Remember the result; return whether it was there before, or is of another session."""
         key, known = text_or_none(result.get("uuid")) or same_text(result), self._told.results
         self._told = self._told._replace(results=known | {key})
         return key in known or self._is_foreign(result)
