@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import select
 import selectors
@@ -63,8 +64,8 @@ class Reading:
         """Waits for the exit, then for the end of the drain time."""
         self._gathering = SerialDisposable()
         """Waits for the next read of the output, instead of a watch."""
-        self._read_at = 0.0
-        """When the output was read, on the monotonic clock."""
+        self._read_at = -math.inf
+        """When the output was read last, on the monotonic clock."""
         self._is_paused = False
         self._has_exited = self._is_drained = self._is_closed = False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import time
 from abc import ABC, abstractmethod
@@ -201,7 +202,7 @@ class RunChannel(Channel):
         self._fold = pages.RunFold(place, run_id)
         self._began: datetime | None = None
         self._ended: RunEnded | None = None
-        self._looked = self._drawn = 0.0
+        self._looked = self._drawn = -math.inf
         self._is_loaded = False
         self._is_stale = False
         self._is_gone = False
