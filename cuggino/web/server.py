@@ -379,4 +379,6 @@ async def _missed(request: Request, error: Exception) -> Response:
 
 async def _crashed(request: Request, error: Exception) -> Response:
     _LOG.error("cuggino: %s failed: %r", request.url.path.rpartition("/")[2], error)
-    return _message(request.app.state.site, 500, "Something went wrong; reload the page.")
+    answer = _message(request.app.state.site, 500, "Something went wrong; reload the page.")
+    answer.headers["connection"] = "close"  # as the server is about to do: nothing else may use it
+    return answer

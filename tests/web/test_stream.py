@@ -403,7 +403,7 @@ def test_page_that_failed_can_be_tried_again(
     """A page that cannot be drawn is a sentence; reloaded, it is tried again."""
     place = served.server.app.site.places[0].key
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise RuntimeError("secret detail")
 
     with monkeypatch.context() as patch:
