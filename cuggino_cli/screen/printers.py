@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final, Literal, TypeVar
 
 from reactivex import Observable, defer
+from reactivex.operators import do_action
 
 from cuggino import events as ev
 from cuggino.config import LogLevel
@@ -62,7 +63,8 @@ def with_cli_output(
     when a person is needed. Paths in `project` are printed relative to it. `clock` gives the times;
     default: the scheduler given at `subscribe`. The lines go to standard output.
 
-    Errors: an error of the output (BrokenPipeError) disposes the source and goes to `on_error`.
+    Errors: an error of the output (BrokenPipeError) disposes the source and goes to `on_error`, as
+    does a TypeError if an item is no event.
     """
 
     def operator(source: Observable[E]) -> Observable[E]:
@@ -76,11 +78,19 @@ def with_cli_output(
                 stamps=stamps,
                 clock=clock,
             )
-            return source.pipe(printed)
+            return source.pipe(do_action(_require_event), printed)
 
         return defer(begin)
 
     return operator
+
+
+def _require_event(item: object) -> None:
+    if not isinstance(item, ev.Event):
+        raise TypeError(
+            f"with_cli_output() prints events of cuggino.events, not {type(item).__name__}: "
+            "put it before the operator that maps the events"
+        )
 
 
 class RunPrinter:

@@ -384,6 +384,13 @@ def test_nothing_is_shown_after_an_interrupt() -> None:
 # For users of the library
 
 
+def test_what_is_no_event_is_not_printed() -> None:
+    """The error says what to do."""
+    texts: Any = rx.of("a text")
+    with pytest.raises(TypeError, match=r"prints events .*, not str: put it before the operator"):
+        cuggino.run(texts.pipe(cuggino_cli.with_cli_output()))
+
+
 def test_any_stream_is_printed_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     """`with_cli_output()` prints on standard output as it is at the subscription."""
     seen: list[ev.Event] = []
