@@ -13,7 +13,7 @@ _CODE = """
 import asyncio, sys, time
 import reactivex as rx
 from cuggino import aiterate, iterate, run
-from cuggino.processes import process_lines
+from cuggino.sources import process_lines
 
 edge, source, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 seen = []

@@ -64,7 +64,7 @@ def test_a_hook_that_ignores_signals_leaves_no_lock(project: GitProject) -> None
 def test_a_signature_that_waits_is_ended(project: GitProject, tmp_path: Path) -> None:
     """A signing program that waits for a password is ended at the timeout."""
     signer = tmp_path / "gpg"
-    signer.write_text("#!/bin/sh\nsleep 600\n")
+    signer.write_text("#!/bin/sh\nexec sleep 600\n")
     signer.chmod(0o755)
     project.git("config", "commit.gpgsign", "true")
     project.git("config", "gpg.program", str(signer))
