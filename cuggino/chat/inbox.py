@@ -33,7 +33,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a person has decided."""
+    """The decision of a person."""
 
     text: str
     """The pressed option, or words of their own; untrusted."""

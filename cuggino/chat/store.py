@@ -1,4 +1,4 @@
-"""What a conversation must not forget: the codes of questions, and the replies dealt with."""
+"""The memory of a conversation: the codes of questions, and the replies dealt with."""
 
 from __future__ import annotations
 

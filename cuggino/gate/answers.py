@@ -1,4 +1,4 @@
-"""Whether an approval answers a finding of the gate with a clause of the specification."""
+"""Recognize approvals that answer a finding of the gate with a clause of the specification."""
 
 from __future__ import annotations
 

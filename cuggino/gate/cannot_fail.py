@@ -1,4 +1,4 @@
-"""Check commands whose exit code is always 0, whatever they run."""
+"""Check commands whose exit code is always 0."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def _pipe(node: Binary, shell: _Shell) -> _Why:
 
 
 def _passes_on(statement: Statement) -> bool:
-    """Return whether the end of a pipe succeeds whatever it reads."""
+    """Return whether the end of a pipe succeeds on any input."""
     node = statement.node
     if statement.is_negated or _name(node) not in _PASS_ON:
         return False
@@ -189,7 +189,7 @@ def _branches(node: If, shell: _Shell) -> _Why:
 
 
 def _first_if_all(reasons: Iterable[_Why]) -> _Why:
-    """Return the first reason if there is no None among them."""
+    """Return the first reason, or None if one of them is None."""
     found = [*reasons]
     return found[0] if found and None not in found else None
 

@@ -1,4 +1,4 @@
-"""Which changed files may decide whether the check passes, beside the work itself.
+"""The changed files that may decide whether the check passes, besides the work itself.
 
 No rule can know that. What these files do is measured, by running the check with the versions of
 the start, so a file too many costs one answer of the reviewer at most.
@@ -61,7 +61,7 @@ def deciding_files(
     had_tests: bool,
     patterns: Sequence[str] = (),
 ) -> tuple[str, ...]:
-    """Return the files that may decide what the check says, whatever the work is, sorted.
+    """Return the files, sorted, that may decide the result of the check regardless of the work.
 
     Of the `changed` and removed ones these are tests, scripts, settings, files without an ending,
     and what `patterns` names. Of the `added` ones they are files that change how programs check as
@@ -83,7 +83,7 @@ def deciding_files(
 
 
 def ran_nothing(output: str, *, exit_code: int | None = 1) -> bool:
-    """Return whether a check says that it has found no test to run, or cannot be run yet."""
+    """Return whether a check reports that it found no test to run, or cannot be run yet."""
     return exit_code == _NOT_EXECUTABLE or _NOTHING_RAN.search(output) is not None
 
 

@@ -34,7 +34,7 @@ class Failures(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """What a parser finds."""
+    """The results of a parser."""
 
     names: Sequence[str] = ()
     """In order, each as often as it is listed."""
@@ -71,7 +71,7 @@ def same(a: Failures, b: Failures) -> bool:
 def new_since(now: Failures, baseline: Failures) -> frozenset[str] | None:
     """Return the failures that the baseline, which failed as well, does not have.
 
-    None if old and new failures cannot be told apart.
+    None if old and new failures cannot be distinguished.
     """
     if now.digest == baseline.digest:
         return frozenset()

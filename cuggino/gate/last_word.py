@@ -160,7 +160,7 @@ _DOUBLE = re.compile(r"\b(?:nothing|none|no\s+\w+)\b")
 
 
 def is_contradictory(content: str) -> bool:
-    """Return whether the text of an approval says that the work is not approved or fails.
+    """Return whether the text of an approval states that the work is not approved or fails.
 
     A small rule on words of negation and failure, clause by clause: the agent is asked, so it errs
     towards doubt only where the words are plain.

@@ -1,4 +1,4 @@
-"""What a check says, compared with what it said before."""
+"""The result of a check, compared with the one before."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class CheckResult:
 
     @property
     def failing(self) -> tuple[str, ...]:
-        """The failing tests, if the output tells them apart."""
+        """The failing tests, if the output names them."""
         return () if self.passed else tuple(sorted(self.failures.names))
 
     def is_like(self, other: CheckResult) -> bool:
@@ -41,8 +41,8 @@ def judge_check(
 ) -> Literal["passed", "known", "failed"]:
     """Return the verdict on a check: `known` if all that fails failed before the first agent.
 
-    That takes failures that can be told apart. A check that is red as a whole, before and now, may
-    be red for what was to be done, so it has to pass.
+    That takes failures that can be distinguished. A check that is red as a whole, before and now,
+    may be red for what was to be done, so it has to pass.
     """
     if now.passed:
         return "passed"
@@ -67,7 +67,7 @@ def hidden_failures(work: CheckResult, at_start: CheckResult) -> tuple[bool, tup
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """How often in a row an approval failed for the same reason, although agents worked on it."""
+    """Count how often in a row approvals failed for one reason although agents worked on it."""
 
     times: int = 0
     reason: str = ""

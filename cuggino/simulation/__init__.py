@@ -1,4 +1,4 @@
-"""What the loops do to an agent that fails: seeded runs of the real loops in virtual time.
+"""Seeded runs of the real loops in virtual time, with agents that fail.
 
 `Odds` describes an implementer, a reviewer and a check that fail now and then, and what sessions
 cost. `trial` plays one run of a `Strategy` with them; the ground truth is known, so `summary` knows

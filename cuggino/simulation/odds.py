@@ -12,7 +12,7 @@ WorkRole: TypeAlias = Literal["planning", "implementing", "reviewing"]
 
 
 class Odds(BaseModel):
-    """How often whom or what fails. The defaults are round figures, measured nowhere."""
+    """The probabilities of failures. The defaults are round figures, measured nowhere."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

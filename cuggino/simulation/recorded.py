@@ -44,7 +44,7 @@ _UNKNOWN = {
 
 
 class Share(NamedTuple):
-    """How often something happened, of how many times."""
+    """A rate: how often something happened, out of how many times."""
 
     hits: int = 0
     of: int = 0

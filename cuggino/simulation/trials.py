@@ -28,7 +28,7 @@ _CONFIDENT = 1.959964
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What became of one run."""
+    """The outcome of one run."""
 
     seed: int
     done: bool

@@ -1,4 +1,4 @@
-"""What `cuggino top` shows inside of a row: the lines of a run, or the text of a question."""
+"""The inside of a row of `cuggino top`: the lines of a run, or the text of a question."""
 
 from __future__ import annotations
 

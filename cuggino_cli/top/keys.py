@@ -47,7 +47,7 @@ Act: TypeAlias = Send | Answer | LookIn | Close | Quit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What is shown besides the rows."""
+    """The parts of the screen besides the rows."""
 
     selected: Key | None = None
     asking: Literal["", "steer", "answer", "stop"] = ""

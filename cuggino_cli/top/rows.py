@@ -52,7 +52,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What a row is about."""
+    """The subject of a row."""
 
     key: Key
     project: str
