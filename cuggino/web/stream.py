@@ -10,7 +10,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from functools import partial
 
@@ -58,8 +58,7 @@ class Hub:
         self._attended = asyncio.Event()
         self._called = asyncio.Event()
         self._is_poked = False
-        self._watches: dict[str, abc.DisposableBase] = {}
-        """The watches of journals, by the keys of their workspaces."""
+        self._watches = _JournalWatches(self._report)
         self._beat = 0
         self._pieces: dict[tuple[tuple[str, ...], int], tuple[bytes, int]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -130,7 +129,7 @@ class Hub:
                     async with asyncio.timeout(self._pause()):
                         await self._called.wait()
         finally:
-            await self._unwatch()
+            await self._watches.clear()
 
     def _attended_channels(self) -> list[Channel]:
         return [channel for channel in self._channels.values() if channel.viewers]
@@ -142,27 +141,17 @@ class Hub:
             async with asyncio.timeout(_LINGER):
                 await self._attended.wait()
                 return
-        await self._unwatch()
+        await self._watches.clear()
         await self._attended.wait()
 
     async def _watch(self) -> None:
         """Watch the journals of open pages, once there are any."""
         channels = self._attended_channels()
         for place in self.site.places:
-            if place.key in self._watches or len(self._watches) >= _MOST_WATCHED:
-                continue
             shown = [channel for channel in channels if channel.shows(place)]
-            if shown and place.workspace.journal.is_dir():
-                watch = folder_changes(place.workspace.journal)
-                report = partial(self._report, place)
-                self._watches[place.key] = await asyncio.to_thread(watch.subscribe, report)
+            if shown and await self._watches.add(place):
                 for channel in shown:
                     channel.pace.note()
-
-    async def _unwatch(self) -> None:
-        watches, self._watches = self._watches, {}
-        for watch in watches.values():
-            await asyncio.to_thread(watch.dispose)
 
     def _report(self, place: Place, _change: object) -> None:
         """Note a change of a workspace's journals; called on another thread."""
@@ -280,6 +269,32 @@ class Hub:
         idle = [found for found in self._channels.values() if not found.viewers]
         for channel in sorted(idle, key=lambda found: found.used)[: MOST_CHANNELS // 4]:
             del self._channels[channel.key]
+
+
+class _JournalWatches:
+    """The watches of journals; `report` is called on another thread with each change."""
+
+    def __init__(self, report: Callable[[Place, object], None]) -> None:
+        self._report = report
+        self.by_workspace: dict[str, abc.DisposableBase] = {}
+        """The watches by the keys of the workspaces."""
+
+    async def add(self, place: Place) -> bool:
+        """Watch this workspace, too; return False if it is watched, or cannot be."""
+        if place.key in self.by_workspace or len(self.by_workspace) >= _MOST_WATCHED:
+            return False
+        if not place.workspace.journal.is_dir():
+            return False
+        watch = folder_changes(place.workspace.journal)
+        report = partial(self._report, place)
+        self.by_workspace[place.key] = await asyncio.to_thread(watch.subscribe, report)
+        return True
+
+    async def clear(self) -> None:
+        """End all watches."""
+        watches, self.by_workspace = self.by_workspace, {}
+        for watch in watches.values():
+            await asyncio.to_thread(watch.dispose)
 
 
 class EventStream(Response):

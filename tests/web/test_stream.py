@@ -85,7 +85,7 @@ def test_events_come_by_the_watch_of_the_folder(
         other = Writer(project)
         assert other.run_id in next(one for one in messages if one.data.startswith("o\n")).data
         other.close()
-        assert ["shop"] == list(served.server.app.hub._watches)
+        assert ["shop"] == list(served.server.app.hub._watches.by_workspace)
 
 
 def test_watches_end_with_the_last_page(
@@ -95,11 +95,11 @@ def test_watches_end_with_the_last_page(
     monkeypatch.setattr(stream, "_LINGER", 0.0)
     hub = served.server.app.hub
     seq, _ = _open(served, run)
-    assert not hub._watches
+    assert not hub._watches.by_workspace
     with served.stream(_key(served, run), after=seq) as messages:
         run.note(1)
         assert ["1"] == _notes(messages, "1")
-    assert eventually(lambda: not hub._watches, LIMIT)
+    assert eventually(lambda: not hub._watches.by_workspace, LIMIT)
     with served.stream(_key(served, run), after=seq) as messages:
         run.note(2)
         assert ["1", "2"] == _notes(messages, "2")
