@@ -29,6 +29,26 @@ def require_stream(stream: object, where: str) -> None:
     raise TypeError(f"{where}() needs an Observable, not {type(stream).__name__}")
 
 
+def require_result(stream: object, function: str) -> None:
+    """Raise a TypeError unless this, which an operator's function returned, is a stream."""
+    if isinstance(stream, abc.ObservableBase):
+        return
+    advice = ""
+    if inspect.isgenerator(stream) or inspect.isgeneratorfunction(stream):
+        advice = f": return flow({stream.__name__})"
+    raise TypeError(f"{function} returned {type(stream).__name__}, not an Observable{advice}")
+
+
+def require_classes(kinds: object, where: str) -> None:
+    """Raise a TypeError unless `isinstance` takes this, which would fail with the first event."""
+    try:
+        isinstance(None, kinds)  # type: ignore[arg-type]
+    except TypeError:
+        given = kinds if isinstance(kinds, tuple) else (kinds,)
+        wrong = next((one for one in given if not isinstance(one, type)), kinds)
+        raise TypeError(f"{where}() needs classes, such as Done, not {wrong!r}") from None
+
+
 def require_story(make: object) -> None:
     """Raise a TypeError unless this can be called to make a generator."""
     if inspect.isgenerator(make):

@@ -107,13 +107,13 @@ class Crossing(abc.ObserverBase[T]):
         if self._elsewhere():
             self._lane.schedule(lambda *_: self.on_error(error))
         elif self._close():
-            self._upstream.end(lambda: self._observer.on_error(error))
+            self._upstream.end(self._observer, error)
 
     def on_completed(self) -> None:
         if self._elsewhere():
             self._lane.schedule(lambda *_: self.on_completed())
         elif self._close():
-            self._upstream.end(self._observer.on_completed)
+            self._upstream.end(self._observer)
 
     def dispose(self) -> None:
         if not self._close() or self._thread is None:

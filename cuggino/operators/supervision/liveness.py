@@ -27,6 +27,7 @@ from cuggino.events import (
     ToolResult,
 )
 from cuggino.operators.managed import Held
+from cuggino.operators.mistakes import require_result
 from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
@@ -431,18 +432,18 @@ class _Ladder(abc.DisposableBase, Generic[T]):
 
     def _on_error(self, error: Exception) -> None:
         if not self._closed:
-            self._end(lambda: self._observer.on_error(error))
+            self._end(error)
 
-    def _end(self, then: Callable[[], None]) -> None:
+    def _end(self, error: Exception | None = None) -> None:
         self._closed = True
         self._timer.dispose()
-        self._agent.end(then)
+        self._agent.end(self._observer, error)
 
     def _on_completed(self) -> None:
         if self._closed:
             return
         if self._is_complete:
-            self._end(self._observer.on_completed)
+            self._end()
         else:
             # On the lane, as an agent may end within its `subscribe`.
             self._due = None
@@ -517,12 +518,16 @@ class _Ladder(abc.DisposableBase, Generic[T]):
     def _instead(self, step: SupervisionEvent, instead: Instead, error: AgentStalled) -> None:
         """Release the agent, report the step, run the replacement."""
         # The slot is emptied, not disposed: the agent is gone when this returns.
-        self._agent.release()
+        unreleased = self._agent.release()
+        if unreleased is not None:
+            self._on_error(unreleased)
+            return
         self._send(step)
         if self._closed:
             return
         try:
             agent = instead(error)
+            require_result(agent, "`nudge` or `replace`")
         except Exception as failure:
             self._on_error(failure)
             return

@@ -14,6 +14,7 @@ from cuggino.domain import Schedule
 from cuggino.errors import AgentFailed, AgentFailure, CugginoError, LoopError, cause_of
 from cuggino.events import AgentRetry
 from cuggino.operators.flow import Flow, emit, flow, forward, pause
+from cuggino.operators.mistakes import require_result
 from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
@@ -137,6 +138,7 @@ def retrying(
         yield from emit(_announcement(failure, schedule, retries.count, delay))
         yield from pause(delay)
         attempt = again(failure)
+        require_result(attempt, "`again` of retry_session()")
 
 
 def _told_wait(error: Exception, now: datetime) -> float:
