@@ -149,7 +149,17 @@ def managed(subscribe: Subscribe[T]) -> Observable[T]:
         observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
     ) -> abc.DisposableBase:
         subscription = Subscription(observer)
-        subscription.hold(lambda: subscribe(subscription, scheduler))
+
+        def held() -> abc.DisposableBase:
+            resource = subscribe(subscription, scheduler)
+            if not hasattr(resource, "dispose"):
+                raise TypeError(
+                    "the function of managed() must return a disposable, such as its subscription, "
+                    f"not {type(resource).__name__}"
+                )
+            return resource
+
+        subscription.hold(held)
         return subscription
 
     return Observable(begin)

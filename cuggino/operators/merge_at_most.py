@@ -11,7 +11,7 @@ from reactivex.disposable import Disposable
 
 from cuggino.operators.acquire_release import Scope, Together
 from cuggino.operators.managed import Held, Subscription, managed
-from cuggino.operators.mistakes import require_stream
+from cuggino.operators.mistakes import require_number, require_stream
 
 T = TypeVar("T")
 
@@ -38,6 +38,7 @@ def merge_at_most(
     ends at the same time (`cuggino.processes.interrupt_processes`). (RxPY's `merge` with
     `max_concurrent` holds a lock during `on_next`, and releases after the end.)
     """
+    require_number("n", n)
     if n < 1:
         raise ValueError(f"n is {n}, but at least one stream must run")
 

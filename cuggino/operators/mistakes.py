@@ -39,6 +39,12 @@ def require_result(stream: object, function: str) -> None:
     raise TypeError(f"{function} returned {type(stream).__name__}, not an Observable{advice}")
 
 
+def require_number(name: str, value: object) -> None:
+    """Raise a TypeError unless this is a number, of seconds or of something else."""
+    if not isinstance(value, int | float):
+        raise TypeError(f"{name} must be a number, not {value!r}")
+
+
 def require_classes(kinds: object, where: str) -> None:
     """Raise a TypeError unless `isinstance` takes this, which would fail with the first event."""
     try:

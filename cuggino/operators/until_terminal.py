@@ -14,6 +14,7 @@ from reactivex.disposable import (
 
 from cuggino.operators.acquire_release import Together
 from cuggino.operators.managed import Subscription, managed
+from cuggino.operators.mistakes import require_number
 from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
@@ -50,6 +51,7 @@ def until_terminal(
     ignored. A source without a terminal event ends the stream as it ends. (RxPY's
     `take_while` cannot wait for what follows the terminal event.)
     """
+    require_number("linger", linger)
 
     def operator(source: Observable[T]) -> Observable[T]:
         def subscribe(

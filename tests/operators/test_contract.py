@@ -660,6 +660,85 @@ def test_a_flow_of_something_else(value: Any, advice: str) -> None:
     assert advice in str(raised.value)
 
 
+def _failing() -> Observable[Any]:
+    return rx.timer(0.0).pipe(ops.concat(rx.throw(AgentFailed("x", reason="crash"))))
+
+
+MISUSED: dict[str, tuple[Callable[[Any], object], str]] = {
+    "merge_at_most": (
+        lambda it: cuggino.run(rx.timer(0.0).pipe(ops.map(lambda _: it), merge_at_most(2))),
+        "merge_at_most() needs an Observable, not int",
+    ),
+    "race_until": (
+        lambda it: cuggino.run(rx.timer(0.0).pipe(ops.map(lambda _: it), race_until(bool))),
+        "race_until() needs an Observable, not int",
+    ),
+    "interrupt_when": (interrupt_when, "interrupt_when() needs an Observable, not int"),
+    "catch_tag": (
+        lambda it: catch_tag(it, lambda _: rx.empty()),
+        "catch_tag() needs classes, such as Done, not 3",
+    ),
+    "catch_tag, handled": (
+        lambda it: cuggino.run(_failing().pipe(catch_tag(AgentFailed, lambda _: it))),
+        "`handle` of catch_tag() returned int, not an Observable",
+    ),
+    "only": (only, "only() needs classes, such as Done, not 3"),
+    "acquire_release": (
+        lambda it: cuggino.run(acquire_release(int, lambda _: it, lambda _: None)),
+        "returned int, not an Observable",
+    ),
+    "managed": (
+        lambda it: cuggino.run(managed(lambda _observer, _scheduler: it)),
+        "the function of managed() must return a disposable",
+    ),
+    "retry_session": (retry_session, "retry_session() needs a Schedule, not 3"),
+    "retry_session, again": (
+        lambda it: cuggino.run(
+            _failing().pipe(retry_session(Schedule.constant(0), again=lambda _: it))
+        ),
+        "`again` of retry_session() returned int, not an Observable",
+    ),
+    "repeat_on": (repeat_on, "repeat_on() needs a Schedule, not 3"),
+    "idle_timeout, replace": (
+        lambda it: cuggino.run(rx.never().pipe(idle_timeout(idle=0.01, replace=lambda _: it))),
+        "returned int, not an Observable",
+    ),
+    "marker_tags": (marker_tags, "marker_tags() needs classes of markers, such as Done, not 3"),
+    "extract_markers": (extract_markers, "needs a table of tags, marker_tags(Done), not 3"),
+}
+
+
+@pytest.mark.parametrize("name", MISUSED)
+def test_what_an_operator_cannot_use(name: str) -> None:
+    """It is a sentence at once, or the error of the stream, which does not hang."""
+    use, sentence = MISUSED[name]
+    with pytest.raises(TypeError) as raised:
+        use(3)
+    assert sentence in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: idle_timeout(idle="5m"),  # type: ignore[arg-type]
+        lambda: stage_timeout("5m"),  # type: ignore[arg-type]
+        lambda: repetition_limit("5"),  # type: ignore[arg-type]
+        lambda: merge_at_most("5"),  # type: ignore[arg-type]
+        lambda: until_terminal(bool, linger="5s"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_number_that_is_none(use: Callable[[], object]) -> None:
+    """The error names the parameter."""
+    with pytest.raises(TypeError, match=r"\w+ must be a number, not '5"):
+        use()
+
+
+def test_tags_in_one_text() -> None:
+    """Its characters would be taken for tags."""
+    with pytest.raises(TypeError, match="at_line_start needs a collection of tags"):
+        extract_markers(marker_tags(ev.Done), at_line_start="DONE")
+
+
 def test_a_function_without_a_yield() -> None:
     """What it returns is known at subscription: the error is the stream's."""
     with pytest.raises(TypeError, match="it returned NoneType"):

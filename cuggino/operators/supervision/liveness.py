@@ -27,7 +27,7 @@ from cuggino.events import (
     ToolResult,
 )
 from cuggino.operators.managed import Held
-from cuggino.operators.mistakes import require_result
+from cuggino.operators.mistakes import require_number, require_result
 from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
@@ -182,6 +182,8 @@ def repetition_limit(
     With `times=None` the source itself is returned. Raises ValueError for less than 2. (RxPY's
     `distinct_until_changed` only hides what repeats.)
     """
+    if times is not None:
+        require_number("times", times)
     if times is not None and times < 2:
         raise ValueError(f"times must be at least 2, not {times}")
     return liveness(times=times, nudge=nudge, replace=replace, remedies=remedies)
@@ -584,5 +586,8 @@ def _running(names: tuple[str, ...]) -> str:
 
 
 def _check_limit(name: str, seconds: float | None) -> None:
-    if seconds is not None and not seconds > 0:
+    if seconds is None:
+        return
+    require_number(name, seconds)
+    if not seconds > 0:
         raise ValueError(f"{name} must be more than 0 seconds, not {seconds:g}")

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from reactivex import Observable, abc, defer
 
-from cuggino.domain import Schedule
+from cuggino.domain import Schedule, require_schedule
 from cuggino.errors import AgentFailed, AgentFailure, CugginoError, LoopError, cause_of
 from cuggino.events import AgentRetry
 from cuggino.operators.flow import Flow, emit, flow, forward, pause
@@ -88,6 +88,7 @@ def retry_session(
     own retries, unless it is given `retries` to share. (RxPY's `retry` neither waits nor
     distinguishes errors.)
     """
+    require_schedule(schedule, "retry_session")
 
     def operator(source: Observable[T]) -> Observable[T | AgentRetry]:
         def attempt(scheduler: abc.SchedulerBase) -> Observable[T | AgentRetry]:
