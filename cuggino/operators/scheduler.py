@@ -74,6 +74,11 @@ def is_current(scheduler: abc.SchedulerBase) -> bool:
     return False
 
 
+def has_stopped(scheduler: abc.SchedulerBase) -> bool:
+    """Return True for an asyncio event loop that does not run, and with it no action."""
+    return isinstance(scheduler, AsyncIOScheduler) and not scheduler._loop.is_running()
+
+
 def _thread_safe(scheduler: abc.SchedulerBase) -> abc.SchedulerBase:
     if isinstance(scheduler, AsyncIOScheduler) and not isinstance(
         scheduler, AsyncIOThreadSafeScheduler
