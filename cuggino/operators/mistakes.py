@@ -52,7 +52,7 @@ def require_classes(kinds: object, where: str) -> None:
     except TypeError:
         given = kinds if isinstance(kinds, tuple) else (kinds,)
         wrong = next((one for one in given if not isinstance(one, type)), kinds)
-        raise TypeError(f"{where}() needs classes, such as Done, not {wrong!r}") from None
+        raise TypeError(f"{where}() needs a class, or several, not {wrong!r}") from None
 
 
 def require_story(make: object) -> None:

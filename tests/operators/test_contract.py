@@ -676,13 +676,13 @@ MISUSED: dict[str, tuple[Callable[[Any], object], str]] = {
     "interrupt_when": (interrupt_when, "interrupt_when() needs an Observable, not int"),
     "catch_tag": (
         lambda it: catch_tag(it, lambda _: rx.empty()),
-        "catch_tag() needs classes, such as Done, not 3",
+        "catch_tag() needs a class, or several, not 3",
     ),
     "catch_tag, handled": (
         lambda it: cuggino.run(_failing().pipe(catch_tag(AgentFailed, lambda _: it))),
         "`handle` of catch_tag() returned int, not an Observable",
     ),
-    "only": (only, "only() needs classes, such as Done, not 3"),
+    "only": (only, "only() needs a class, or several, not 3"),
     "acquire_release": (
         lambda it: cuggino.run(acquire_release(int, lambda _: it, lambda _: None)),
         "returned int, not an Observable",
