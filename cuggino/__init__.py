@@ -5,8 +5,8 @@
     runtime = cuggino.Runtime.live(cwd=".", agent="claude")
     cuggino.run(runtime.run(focus="add a login page"), print)
 
-Names are imported on first use, so that `import cuggino` loads nothing heavy. Everything else is
-imported from a public module, and from nothing below one:
+Names and modules are imported on first use, so that `import cuggino` loads nothing heavy.
+Everything else is imported from a public module, and from nothing below one:
 
 - `cuggino.agents`: providers; `cuggino.agents.claude` and its siblings have their classes
 - `cuggino.agents.cassettes`: recordings of agent sessions
@@ -46,6 +46,7 @@ imported from a public module, and from nothing below one:
 """
 
 import importlib
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from cuggino._version import __version__
@@ -205,11 +206,26 @@ _HOMES = {
 """The module of each name that is imported on first use."""
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
-    return value
+if not TYPE_CHECKING:  # or a type checker would accept any name
+
+    def __getattr__(name: str) -> Any:
+        if name in _HOMES:
+            value = getattr(importlib.import_module(_HOMES[name]), name)
+        else:
+            value = _module(name)
+        globals()[name] = value
+        return value
+
+
+def _module(name: str) -> ModuleType:
+    """Import a module of the package, as `cuggino.events` without an import of its own."""
+    full_name = f"{__name__}.{name}"
+    try:
+        return importlib.import_module(full_name)
+    except ModuleNotFoundError as error:
+        if error.name != full_name:
+            raise
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -13,11 +13,12 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Generic, TypeVar
 
 from reactivex import Observable, Observer, abc
+from reactivex.scheduler import VirtualTimeScheduler
 
 from cuggino.operators import LoopScheduler, on_loop
 from cuggino.operators.mistakes import require_stream
 from cuggino.operators.on_loop import crossing
-from cuggino.operators.scheduler import serial
+from cuggino.operators.scheduler import is_current, serial
 
 T = TypeVar("T")
 
@@ -41,6 +42,7 @@ def run(
     exception of a signal handler, is raised after the stream was disposed.
     """
     require_stream(stream, "run")
+    lane = _lane(scheduler, "run")
     ended = threading.Event()
     last: list[T] = []
     failure: list[BaseException] = []
@@ -61,9 +63,8 @@ def run(
         failure.append(error)
         ended.set()
 
-    lane = scheduler or LoopScheduler()
     try:
-        subscription = crossing(stream, Observer(receive, fail, ended.set), serial(lane))
+        subscription = crossing(stream, Observer(receive, fail, ended.set), lane)
         try:
             subscription.begin()
             # A signal may be delivered to any thread; this one notices when it wakes.
@@ -81,6 +82,28 @@ def run(
     if failure:
         raise failure[0]
     return last[0] if last else None
+
+
+def _lane(scheduler: abc.SchedulerBase | None, where: str) -> abc.SchedulerBase:
+    """Return the lane to run on: a private one, or that of the scheduler.
+
+    Raises:
+        RuntimeError: to wait for the scheduler would never end.
+    """
+    if scheduler is None:
+        return LoopScheduler()
+    lane = serial(scheduler)
+    if is_current(lane):
+        raise RuntimeError(
+            f"{where}() cannot wait on the thread of its own scheduler: "
+            "leave `scheduler` out, or subscribe to the stream"
+        )
+    if isinstance(lane, VirtualTimeScheduler):
+        raise RuntimeError(
+            f"{where}() cannot wait for virtual time: subscribe to the stream, then advance the "
+            "clock"
+        )
+    return lane
 
 
 class _End:
@@ -148,12 +171,12 @@ def iterate(
     raised from the loop.
     """
     require_stream(stream, "iterate")
+    lane = _lane(scheduler, "iterate")
     handover: _Handover[T] = _Handover()
-    lane = scheduler or LoopScheduler()
     observer: Observer[T] = Observer(
         handover.put, lambda error: handover.put(_End(error)), lambda: handover.put(_End())
     )
-    subscription = crossing(stream, observer, serial(lane))
+    subscription = crossing(stream, observer, lane)
     try:
         subscription.begin()
         while True:

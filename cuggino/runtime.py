@@ -160,6 +160,8 @@ class Runtime:
             ConfigError: the configuration or an agent's name cannot be used, nothing can be
                 recorded to that file, or an agent has no speed.
         """
+        if agent is not None and not isinstance(agent, str):
+            _require_agent(agent)
         folder = Path(cwd).resolve()
         config = config or load_config(folder)
         withhold_secrets(config.chat)
@@ -201,9 +203,10 @@ class Runtime:
             runtime = Runtime.live(cwd=cwd).replace(shell=my_shell)
 
         Raises:
-            TypeError: no service has that name.
+            TypeError: no service has that name, or the agent is not one.
         """
         agent = services.get("agent", self.agent)
+        _require_agent(agent)
         return dataclasses.replace(
             self, agent=agent, services=dataclasses.replace(self.services, **services)
         )
@@ -923,6 +926,17 @@ class Runtime:
         self._check_budget(options)
         check_writable(self.cwd)
         return options
+
+
+def _require_agent(agent: object) -> None:
+    """Raise a TypeError unless this is an agent."""
+    if isinstance(agent, type):
+        raise TypeError(f"{agent.__name__} is a class: pass an agent, {agent.__name__}(...)")
+    if not hasattr(agent, "spawn"):
+        raise TypeError(
+            f"{agent!r} is not an agent: make_agent makes one by its name, "
+            "and one of your own has a `name` and `spawn`"
+        )
 
 
 def _snapshots(folder: Path, config: Config) -> GitSnapshots:

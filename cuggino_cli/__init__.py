@@ -11,10 +11,12 @@ if TYPE_CHECKING:
 __all__ = ["with_cli_output"]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # Loaded on first use: most commands print no stream, and start without Rx.
-    from cuggino_cli.screen import printers
+if not TYPE_CHECKING:  # or a type checker would accept any name
 
-    return getattr(printers, name)
+    def __getattr__(name: str) -> Any:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        # Loaded on first use: most commands print no stream, and start without Rx.
+        from cuggino_cli.screen import printers
+
+        return getattr(printers, name)

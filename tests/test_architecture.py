@@ -361,6 +361,13 @@ def test_the_door_of_the_library() -> None:
         getattr(cuggino, "nothing")  # noqa: B009 (mypy rejects the attribute)
 
 
+def test_modules_behind_the_door() -> None:
+    """A public module is there without an import of its own, as type checkers take it to be."""
+    program = "import cuggino; print(cuggino.events.Done.__name__, hasattr(cuggino, 'nothing'))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert b"Done False" == done.stdout.strip()
+
+
 def _files(folder: Path) -> list[Path]:
     return sorted(p for p in folder.rglob("*.py") if "demo/project" not in p.as_posix())
 

@@ -18,9 +18,11 @@ import pytest
 import reactivex as rx
 from reactivex import Observable, abc, operators as ops
 from reactivex.disposable import Disposable
+from reactivex.scheduler.eventloop import AsyncIOScheduler
 
 from cuggino import LoopScheduler, iterate, run
 from cuggino.processes import process_lines
+from cuggino.testing import VirtualClock
 from tests.edge_streams import Ticks, collect, nothing_left, silent
 from tests.limits import LIMIT
 
@@ -108,6 +110,26 @@ class TestRun:
         assert 1 == len(threads)
         assert threading.get_ident() not in threads
         lane.close()
+
+    @pytest.mark.parametrize("edge", [run, lambda *args, **kw: list(iterate(*args, **kw))])
+    def test_refuses_the_scheduler_of_its_thread(self, edge: Callable[..., Any]) -> None:
+        """Within an event of the lane that it is given, it would wait indefinitely."""
+        lane = LoopScheduler()
+        with pytest.raises(RuntimeError, match="thread of its own scheduler"):
+            run(rx.of(1), lambda _: edge(rx.of(2), scheduler=lane), scheduler=lane)
+        lane.close()
+
+        async def within() -> None:
+            edge(rx.of(1), scheduler=AsyncIOScheduler(asyncio.get_running_loop()))
+
+        with pytest.raises(RuntimeError, match="thread of its own scheduler"):
+            asyncio.run(within())
+
+    @pytest.mark.parametrize("edge", [run, lambda *args, **kw: list(iterate(*args, **kw))])
+    def test_refuses_virtual_time(self, edge: Callable[..., Any]) -> None:
+        """Nobody advances the clock while it waits."""
+        with pytest.raises(RuntimeError, match="then advance the clock"):
+            edge(rx.of(1), scheduler=VirtualClock())
 
     def test_interrupt_disposes_first(self) -> None:
         """A signal in the main thread disposes the stream and is then raised."""

@@ -12,6 +12,7 @@ from reactivex import throw
 
 from cuggino import Config, ConfigError, LoopRunOptions, Runtime, iterate, run, save_config
 from cuggino.agents.claude import ClaudeAgent
+from cuggino.agents.scripted import ScriptedAgent
 from cuggino.config import AttemptChoice
 from cuggino.errors import AgentNotFound, CugginoError, SpawnFailed
 from cuggino.events import AgentMessage, Event, IterationStart, LoopSpecIssue
@@ -258,6 +259,20 @@ class TestRefusals:
         monkeypatch.setattr("cuggino.preflight.GIT_LIMIT", 0.3 if "sleep" in body else 300.0)
         error = refused(project, Config(commit=True))
         assert f"{told}, but commit is on" == error.message
+
+    @pytest.mark.parametrize(
+        ("agent", "sentence"),
+        [
+            (ScriptedAgent, r"ScriptedAgent is a class: pass an agent, ScriptedAgent\(...\)"),
+            (3, "3 is not an agent: make_agent makes one by its name"),
+        ],
+    )
+    def test_what_is_not_an_agent(self, project: Path, agent: Any, sentence: str) -> None:
+        """The error says what to pass."""
+        with pytest.raises(TypeError, match=sentence):
+            Runtime.live(cwd=project, agent=agent)
+        with pytest.raises(TypeError, match=sentence):
+            Runtime.live(cwd=project).replace(agent=agent)
 
     def test_no_agent(self, project: Path) -> None:
         """A missing agent program is reported before anything is written."""

@@ -118,7 +118,13 @@ from cuggino.domain.review_ledger import (
     files_named,
     judged,
 )
-from cuggino.domain.schedule import Duration, Schedule, parse_duration, parse_every
+from cuggino.domain.schedule import (
+    Duration,
+    Schedule,
+    parse_duration,
+    parse_every,
+    require_schedule,
+)
 from cuggino.domain.slot_limit import SlotLimit, is_overload
 from cuggino.domain.spending import (
     Budget,
@@ -286,6 +292,7 @@ __all__ = [
     "reached_sum",
     "ready_order",
     "recorded_cooldowns",
+    "require_schedule",
     "safe_title",
     "shown_to_agents",
     "size_text",

@@ -23,6 +23,10 @@ _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?")
 def parse_duration(duration: Duration) -> float:
     """Return the duration in seconds. Raises ValueError for an invalid duration."""
     if not isinstance(duration, str):
+        if not isinstance(duration, int | float):
+            raise TypeError(
+                f"a duration is a number of seconds or a text such as 8h, not {duration!r}"
+            )
         if not duration >= 0:
             raise ValueError(f"{duration:g} is not a duration: it is negative or not a number")
         return float(duration)
@@ -122,16 +126,20 @@ class Schedule:
 
     def times(self, count: int) -> Schedule:
         """Limit the number of delays."""
+        if not isinstance(count, int):
+            raise TypeError(f"count must be a whole number, not {count!r}")
         if count < 0:
             raise ValueError(f"count must not be negative, not {count}")
         return dataclasses.replace(self, limit=count)
 
     def union(self, other: Schedule) -> Schedule:
         """Continue while either schedule does, with the shorter delay of the two."""
+        require_schedule(other, "union")
         return Schedule(_Union(self, other))
 
     def and_then(self, other: Schedule) -> Schedule:
         """Take the delays of this schedule, then those of the other."""
+        require_schedule(other, "and_then")
         return Schedule(_Sequence(self, other))
 
     def delay(
@@ -303,6 +311,15 @@ class _Sequence:
         if delay is not None:
             return delay
         return self.then.delay(taken - (self.first.count or 0), random=random, now=now)
+
+
+def require_schedule(value: object, function: str) -> None:
+    """Raise a TypeError unless this is a schedule."""
+    if not isinstance(value, Schedule):
+        raise TypeError(
+            f"{function}() needs a Schedule, not {value!r}: "
+            'write Schedule.constant("5s"), .times(3) for three delays'
+        )
 
 
 def _no_jitter() -> float:

@@ -14,6 +14,9 @@ All of them keep one contract, beyond the Rx grammar:
 - An exception raised by the subscriber's `on_next` releases everything and reaches the
   subscriber's `on_error`. It is never raised into the source, and never taken for a failure of
   the source: it is not retried, waited for or handled by `catch_tag`.
+- What a function given to an operator raises, or a release at the end of a stream, is the stream's
+  error. A disposal raises what a release raises, after it has released the rest; one from another
+  thread reports it to `threading.excepthook`.
 - Nothing is emitted after the end or after disposal.
 
 `managed` makes an operator that keeps it. RxPY's own operators do not, but a chain of them does

@@ -10,6 +10,7 @@ from reactivex import Observable, abc
 from reactivex.disposable import CompositeDisposable, Disposable
 
 from cuggino.operators.managed import Subscription, managed
+from cuggino.operators.mistakes import require_result
 
 T = TypeVar("T")
 Resource = TypeVar("Resource")
@@ -69,6 +70,21 @@ class Scope:
         self.close()
 
 
+class Together(CompositeDisposable):
+    """Disposables that are disposed in order, all of them even when one raises.
+
+    The first such error is raised at the end. (RxPY's `CompositeDisposable` stops with it.)
+    """
+
+    def dispose(self) -> None:
+        with self.lock:
+            self.is_disposed = True
+            held, self.disposable = self.disposable, []
+        with Scope() as scope:
+            for disposable in reversed(held):
+                scope.defer(disposable.dispose)
+
+
 def scoped(use: Callable[[Scope], Observable[T]]) -> Observable[T]:
     """Return the stream `use(scope)`, with a scope of its own for each subscription.
 
@@ -98,8 +114,8 @@ def acquire_release(
 
     `release` is called exactly once: when the stream completes or fails, before that is passed
     on, when it is disposed, or when `use` or the subscription raises. An exception of `acquire` is
-    the stream's error. (RxPY's `using` needs a disposable as its resource, and releases it after
-    the end.)
+    the stream's error, and so is one of `release` when the stream ends. (RxPY's `using` needs a
+    disposable as its resource, and releases it after the end.)
     """
 
     def subscribe(
@@ -108,10 +124,12 @@ def acquire_release(
         resource = acquire()
         held = Disposable(lambda: release(resource))
         try:
-            using = use(resource).subscribe(observer, scheduler=scheduler)
+            stream = use(resource)
+            require_result(stream, "`use` of acquire_release() or scoped()")
+            using = stream.subscribe(observer, scheduler=scheduler)
         except BaseException:
             held.dispose()
             raise
-        return CompositeDisposable(using, held)
+        return Together(using, held)
 
     return managed(subscribe)

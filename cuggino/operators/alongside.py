@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from reactivex import Observable, abc
-from reactivex.disposable import CompositeDisposable
 
+from cuggino.operators.acquire_release import Together
 from cuggino.operators.managed import Subscription, managed
 
 T = TypeVar("T")
@@ -30,7 +30,7 @@ def alongside(*others: Observable[T]) -> Callable[[Observable[T]], Observable[T]
         def subscribe(
             observer: Subscription[T], scheduler: abc.SchedulerBase | None
         ) -> abc.DisposableBase:
-            subscriptions = CompositeDisposable()
+            subscriptions = Together()
             for other in others:
                 if observer.closed:
                     break

@@ -8,6 +8,7 @@ from typing import TypeVar
 from reactivex import Observable, abc
 
 from cuggino.operators.managed import Held, Subscription, managed
+from cuggino.operators.mistakes import require_classes, require_result
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Exception)
@@ -35,6 +36,7 @@ def catch_tag(
     exception of the subscriber. An exception of `handle` is the stream's error. (RxPY's `catch`
     takes every error, and releases the source after its successor has begun.)
     """
+    require_classes(tag, "catch_tag")
 
     def operator(source: Observable[T]) -> Observable[T]:
         def subscribe(
@@ -51,21 +53,22 @@ def catch_tag(
                 if subscribed:
                     recover()
 
+            @observer.safely
             def recover() -> None:
-                running.release()
-                try:
-                    successor = handle(failure[0])
-                except Exception as error:
+                error = running.release(failure[0])
+                if error is not None and error is not failure[0]:
                     observer.on_error(error)
-                else:
-                    running.hold(
-                        lambda: successor.subscribe(
-                            observer.on_next,
-                            lambda error: running.end(lambda: observer.on_error(error)),
-                            lambda: running.end(observer.on_completed),
-                            scheduler=scheduler,
-                        )
+                    return
+                successor = handle(failure[0])
+                require_result(successor, "`handle` of catch_tag()")
+                running.hold(
+                    lambda: successor.subscribe(
+                        observer.on_next,
+                        lambda error: running.end(observer, error),
+                        lambda: running.end(observer),
+                        scheduler=scheduler,
                     )
+                )
 
             subscribed = False
             running.hold(

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
-from reactivex import Observable, abc, defer, timer
-from reactivex.disposable import SingleAssignmentDisposable
+from reactivex import Observable, Observer, abc, defer, timer
 
 from cuggino.domain import Duration, parse_duration
+from cuggino.operators.managed import Held, released
 from cuggino.operators.mistakes import not_a_stage, not_a_story, require_story, require_stream
 from cuggino.operators.scheduler import serial
 
@@ -177,9 +177,11 @@ class _Driver(abc.DisposableBase):
         self._lane: abc.SchedulerBase | None = None
         """The lane whose time is recorded with every event."""
         self._recorder = recorder
-        self._stage: SingleAssignmentDisposable | None = None
+        self._stage: Held | None = None
         self._note: tuple[Any, Exception | None] | None = None
         self._driving = False
+        self._inside = False
+        """True while the body of the generator runs."""
         self._disposed = False
 
     def resume(self, value: Any, error: Exception | None) -> None:
@@ -205,14 +207,18 @@ class _Driver(abc.DisposableBase):
         finally:
             self._driving = False
             if self._disposed:
-                self._generator.close()
+                self._close()
 
     def _step(self, value: Any, error: Exception | None) -> object:
         """Run the generator to its next yield; its end disposes the flow."""
+        self._inside = True
         try:
-            if error is not None:
-                return self._generator.throw(error)
-            return self._generator.send(value)
+            try:
+                if error is not None:
+                    return self._generator.throw(error)
+                return self._generator.send(value)
+            finally:
+                self._inside = False
         except StopIteration:
             if not self._disposed:
                 self._disposed = True
@@ -239,7 +245,7 @@ class _Driver(abc.DisposableBase):
         self._run(step.stream, forwarded=step.forwarded)
 
     def _run(self, stream: Observable[Any], *, forwarded: bool) -> None:
-        stage = self._stage = SingleAssignmentDisposable()
+        stage = self._stage = Held()
         last: Any = None
 
         def on_next(value: Any) -> None:
@@ -251,12 +257,17 @@ class _Driver(abc.DisposableBase):
         def ended(error: Exception | None) -> None:
             if self._stage is stage:
                 self._stage = None
-                stage.dispose()
                 if self._recorded(last, error):
                     self.resume(last, error)
 
-        stage.disposable = stream.subscribe(
-            on_next, ended, lambda: ended(None), scheduler=self._scheduler
+        after = Observer[Any](on_error=ended, on_completed=lambda: ended(None))
+        stage.hold(
+            lambda: stream.subscribe(
+                on_next,
+                lambda error: stage.end(after, error),
+                lambda: stage.end(after),
+                scheduler=self._scheduler,
+            )
         )
 
     def _recorded(self, outcome: Any, error: Exception | None) -> bool:
@@ -284,8 +295,7 @@ class _Driver(abc.DisposableBase):
 
     def _fail(self, error: Exception) -> None:
         if not self._disposed:
-            self.dispose()
-            self._observer.on_error(error)
+            self._observer.on_error(released(self, error) or error)
 
     def _now(self) -> datetime:
         if self._lane is None:
@@ -295,11 +305,18 @@ class _Driver(abc.DisposableBase):
     def dispose(self) -> None:
         self._disposed = True
         stage, self._stage = self._stage, None
-        if stage is not None:
-            stage.dispose()
-        if not self._driving:
-            self._driving = True  # a `finally` block may dispose it again
-            try:
-                self._generator.close()
-            finally:
-                self._driving = False
+        try:
+            if stage is not None:
+                stage.dispose()
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        """Close the generator; one whose body runs is closed when that has returned."""
+        if self._inside:
+            return
+        self._inside = True  # a `finally` block may dispose the flow again
+        try:
+            self._generator.close()
+        finally:
+            self._inside = False

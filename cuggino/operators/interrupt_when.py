@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from reactivex import Observable, abc
-from reactivex.disposable import CompositeDisposable, SingleAssignmentDisposable
+from reactivex.disposable import SingleAssignmentDisposable
 
-from cuggino.operators.managed import Subscription, managed
+from cuggino.operators.acquire_release import Together
+from cuggino.operators.managed import Subscription, managed, released
+from cuggino.operators.mistakes import require_stream
 
 T = TypeVar("T")
 
@@ -28,6 +30,7 @@ def interrupt_when(
     error. (RxPY's `take_until` subscribes the source before the notifier, and completes before the
     source is released.)
     """
+    require_stream(notifier, "interrupt_when")
 
     def operator(source: Observable[T]) -> Observable[T]:
         def subscribe(
@@ -38,7 +41,8 @@ def interrupt_when(
             def interrupt(_: Any) -> None:
                 if running.is_disposed:
                     return
-                running.dispose()
+                if (error := released(running)) is not None:
+                    observer.on_error(error)
                 for event in farewell:
                     observer.on_next(event)
                 observer.on_completed()
@@ -48,7 +52,7 @@ def interrupt_when(
             )
             if not observer.closed:
                 running.disposable = source.subscribe(observer, scheduler=scheduler)
-            return CompositeDisposable(watching, running)
+            return Together(watching, running)
 
         return managed(subscribe)
 

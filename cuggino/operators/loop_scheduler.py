@@ -75,6 +75,11 @@ class LoopScheduler(PeriodicScheduler, abc.DisposableBase):
         """
         return datetime.fromtimestamp(self._clock(), UTC)
 
+    @property
+    def is_current(self) -> bool:
+        """True on the thread of the lane."""
+        return threading.current_thread() is self._thread
+
     def schedule(
         self, action: abc.ScheduledAction[_State], state: _State | None = None
     ) -> abc.DisposableBase:

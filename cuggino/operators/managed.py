@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias, TypeVar
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from reactivex import Observable, abc
 from reactivex.disposable import SerialDisposable
 
 T = TypeVar("T")
+P = ParamSpec("P")
+
+
+def released(held: abc.DisposableBase, error: Exception | None = None) -> Exception | None:
+    """Release what is held; return what that raises, with `error` as its context, or `error`.
+
+    An exception raised to the source instead would end nothing: the stream would never end.
+    """
+    try:
+        held.dispose()
+    except Exception as failure:
+        return _chained(failure, error)
+    return error
+
+
+def _chained(failure: Exception, error: Exception | None) -> Exception:
+    if failure is not error and failure.__context__ is None:
+        failure.__context__ = error
+    return failure
 
 
 class Held(abc.DisposableBase):
@@ -21,27 +40,45 @@ class Held(abc.DisposableBase):
     def __init__(self) -> None:
         self._held = SerialDisposable()
         self._subscribing = False
-        self._ending: Callable[[], None] | None = None
+        self._ending: tuple[abc.ObserverBase[Any], Exception | None] | None = None
 
     def hold(self, subscribe: Callable[[], abc.DisposableBase]) -> None:
         """Subscribe, and hold what that returns in place of what was held before."""
         self._subscribing = True
-        self._held.disposable = subscribe()
-        self._subscribing = False
+        unreleased: Exception | None = None
+        try:
+            self._held.disposable = subscribe()
+        except Exception as failure:
+            if self._ending is None:
+                raise
+            unreleased = failure  # RxPY releases a source that has ended already
+        finally:
+            self._subscribing = False
         if self._ending is not None:
-            self._ending()
+            observer, error = self._ending
+            self._end(observer, error if unreleased is None else _chained(unreleased, error))
 
-    def release(self) -> None:
-        """Release what is held; another source may be held after that."""
-        self._held.disposable = None
+    def release(self, error: Exception | None = None) -> Exception | None:
+        """Release what is held; another source may be held after that. Returns as `released`."""
+        held = self._held.current
+        self._held.current = None
+        return error if held is None else released(held, error)
 
-    def end(self, then: Callable[[], None]) -> None:
-        """Release what is held, and only then call `then`, which passes the end on."""
-        self._held.dispose()
-        if self._subscribing:
-            self._ending = then
+    def end(self, observer: abc.ObserverBase[Any], error: Exception | None = None) -> None:
+        """Release what is held, and only then pass the end on: the error, or completion.
+
+        What the release raises is the error.
+        """
+        self._ending = observer, error
+        if not self._subscribing:
+            self._end(observer, error)
+
+    def _end(self, observer: abc.ObserverBase[Any], error: Exception | None) -> None:
+        error = released(self._held, error)
+        if error is None:
+            observer.on_completed()
         else:
-            then()
+            observer.on_error(error)
 
     def dispose(self) -> None:
         self._ending = None
@@ -65,10 +102,21 @@ class Subscription(abc.ObserverBase[T], abc.DisposableBase):
             self.on_error(error)
 
     def on_error(self, error: Exception) -> None:
-        self._end(lambda: self._observer.on_error(error))
+        self._end(error)
 
     def on_completed(self) -> None:
-        self._end(self._observer.on_completed)
+        self._end(None)
+
+    def safely(self, step: Callable[P, None]) -> Callable[P, None]:
+        """Return `step` for a source to call: what it raises is the error of this stream."""
+
+        def call(*args: P.args, **kwargs: P.kwargs) -> None:
+            try:
+                step(*args, **kwargs)
+            except Exception as error:
+                self.on_error(error)
+
+        return call
 
     def hold(self, subscribe: Callable[[], abc.DisposableBase]) -> None:
         """Subscribe, and hold what that returns."""
@@ -78,10 +126,10 @@ class Subscription(abc.ObserverBase[T], abc.DisposableBase):
         self.closed = True
         self._held.dispose()
 
-    def _end(self, then: Callable[[], None]) -> None:
+    def _end(self, error: Exception | None) -> None:
         if not self.closed:
             self.closed = True
-            self._held.end(then)
+            self._held.end(self._observer, error)
 
 
 Subscribe: TypeAlias = Callable[[Subscription[T], abc.SchedulerBase | None], abc.DisposableBase]
@@ -92,16 +140,26 @@ def managed(subscribe: Subscribe[T]) -> Observable[T]:
 
     `subscribe` gets an observer to send to, and returns the resource that it holds. The resource is
     released before the end is passed on, and when the subscriber's `on_next` raises; its exception
-    then becomes the error. Nothing is emitted after an end or a disposal. (RxPY's `create`
-    guarantees neither: it releases after the end, and raises a subscriber's exception into the
-    source.)
+    then becomes the error, and so does one of the release. Nothing is emitted after an end or a
+    disposal. (RxPY's `create` guarantees neither: it releases after the end, and raises a
+    subscriber's exception into the source.)
     """
 
     def begin(
         observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
     ) -> abc.DisposableBase:
         subscription = Subscription(observer)
-        subscription.hold(lambda: subscribe(subscription, scheduler))
+
+        def held() -> abc.DisposableBase:
+            resource = subscribe(subscription, scheduler)
+            if not hasattr(resource, "dispose"):
+                raise TypeError(
+                    "the function of managed() must return a disposable, such as its subscription, "
+                    f"not {type(resource).__name__}"
+                )
+            return resource
+
+        subscription.hold(held)
         return subscription
 
     return Observable(begin)

@@ -6,11 +6,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import TypeVar
 
-from reactivex import Observable, abc
-from reactivex.disposable import CompositeDisposable, Disposable, SingleAssignmentDisposable
+from reactivex import Observable, Observer, abc
+from reactivex.disposable import Disposable
 
-from cuggino.operators.acquire_release import Scope
-from cuggino.operators.managed import Subscription, managed
+from cuggino.operators.acquire_release import Scope, Together
+from cuggino.operators.managed import Held, Subscription, managed
+from cuggino.operators.mistakes import require_number, require_stream
 
 T = TypeVar("T")
 
@@ -37,6 +38,7 @@ def merge_at_most(
     ends at the same time (`cuggino.processes.interrupt_processes`). (RxPY's `merge` with
     `max_concurrent` holds a lock during `on_next`, and releases after the end.)
     """
+    require_number("n", n)
     if n < 1:
         raise ValueError(f"n is {n}, but at least one stream must run")
 
@@ -45,10 +47,11 @@ def merge_at_most(
             observer: Subscription[T], scheduler: abc.SchedulerBase | None
         ) -> abc.DisposableBase:
             waiting: deque[Observable[T]] = deque()
-            running: dict[SingleAssignmentDisposable, None] = {}
+            running: dict[Held, None] = {}
             is_starting = has_ended = False
 
             def add(stream: Observable[T]) -> None:
+                require_stream(stream, "merge_at_most")
                 waiting.append(stream)
                 start()
 
@@ -72,16 +75,21 @@ def merge_at_most(
                     observer.on_completed()
 
             def run(stream: Observable[T]) -> None:
-                held = SingleAssignmentDisposable()
+                held = Held()
                 running[held] = None
 
                 def completed() -> None:
                     running.pop(held, None)
-                    held.dispose()
                     start()
 
-                held.disposable = stream.subscribe(
-                    observer.on_next, observer.on_error, completed, scheduler=scheduler
+                after = Observer[T](on_error=observer.on_error, on_completed=completed)
+                held.hold(
+                    lambda: stream.subscribe(
+                        observer.on_next,
+                        lambda error: held.end(after, error),
+                        lambda: held.end(after),
+                        scheduler=scheduler,
+                    )
                 )
 
             def release() -> None:
@@ -93,8 +101,10 @@ def merge_at_most(
                         scope.defer(on_release)
                     running.clear()
 
-            adding = source.subscribe(add, observer.on_error, end, scheduler=scheduler)
-            return CompositeDisposable(adding, Disposable(release))
+            adding = source.subscribe(
+                observer.safely(add), observer.on_error, end, scheduler=scheduler
+            )
+            return Together(adding, Disposable(release))
 
         return managed(subscribe)
 

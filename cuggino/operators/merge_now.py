@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TypeVar
 
 from reactivex import Observable, abc
-from reactivex.disposable import CompositeDisposable
 
+from cuggino.operators.acquire_release import Together
 from cuggino.operators.managed import Subscription, managed
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ def merge_now(*sources: Observable[T]) -> Observable[T]:
     def subscribe(
         observer: Subscription[T], scheduler: abc.SchedulerBase | None
     ) -> abc.DisposableBase:
-        subscriptions = CompositeDisposable()
+        subscriptions = Together()
         running = len(sources)
 
         def complete() -> None:

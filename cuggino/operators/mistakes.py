@@ -29,6 +29,32 @@ def require_stream(stream: object, where: str) -> None:
     raise TypeError(f"{where}() needs an Observable, not {type(stream).__name__}")
 
 
+def require_result(stream: object, function: str) -> None:
+    """Raise a TypeError unless this, which an operator's function returned, is a stream."""
+    if isinstance(stream, abc.ObservableBase):
+        return
+    advice = ""
+    if inspect.isgenerator(stream) or inspect.isgeneratorfunction(stream):
+        advice = f": return flow({stream.__name__})"
+    raise TypeError(f"{function} returned {type(stream).__name__}, not an Observable{advice}")
+
+
+def require_number(name: str, value: object) -> None:
+    """Raise a TypeError unless this is a number, of seconds or of something else."""
+    if not isinstance(value, int | float):
+        raise TypeError(f"{name} must be a number, not {value!r}")
+
+
+def require_classes(kinds: object, where: str) -> None:
+    """Raise a TypeError unless `isinstance` takes this, which would fail with the first event."""
+    try:
+        isinstance(None, kinds)  # type: ignore[arg-type]
+    except TypeError:
+        given = kinds if isinstance(kinds, tuple) else (kinds,)
+        wrong = next((one for one in given if not isinstance(one, type)), kinds)
+        raise TypeError(f"{where}() needs a class, or several, not {wrong!r}") from None
+
+
 def require_story(make: object) -> None:
     """Raise a TypeError unless this can be called to make a generator."""
     if inspect.isgenerator(make):

@@ -12,9 +12,12 @@ from reactivex.internal.exceptions import DisposedException
 from cuggino.operators.loop_scheduler import LoopScheduler
 from cuggino.operators.managed import Held
 from cuggino.operators.mistakes import require_stream
-from cuggino.operators.scheduler import serial
+from cuggino.operators.scheduler import has_stopped, serial
 
 T = TypeVar("T")
+
+_NOTICE = 0.5
+"""Seconds until a disposal notices that an event loop has stopped, which then releases nothing."""
 
 
 def on_loop(source: Observable[T]) -> Observable[T]:
@@ -107,13 +110,13 @@ class Crossing(abc.ObserverBase[T]):
         if self._elsewhere():
             self._lane.schedule(lambda *_: self.on_error(error))
         elif self._close():
-            self._upstream.end(lambda: self._observer.on_error(error))
+            self._upstream.end(self._observer, error)
 
     def on_completed(self) -> None:
         if self._elsewhere():
             self._lane.schedule(lambda *_: self.on_completed())
         elif self._close():
-            self._upstream.end(self._observer.on_completed)
+            self._upstream.end(self._observer)
 
     def dispose(self) -> None:
         if not self._close() or self._thread is None:
@@ -134,9 +137,11 @@ class Crossing(abc.ObserverBase[T]):
             if isinstance(self._lane, LoopScheduler):
                 last = self._lane.at_end(release)  # which drops what is scheduled
             self._lane.schedule(release)
-        except DisposedException:  # the lane has ended: nothing else runs
+        except (DisposedException, RuntimeError):  # the lane has ended: nothing else runs
             release()
-        released.wait()
+        while not released.wait(_NOTICE):
+            if has_stopped(self._lane):
+                release()
         last.dispose()
 
     def _elsewhere(self) -> bool:

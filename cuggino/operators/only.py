@@ -9,6 +9,7 @@ from typing import Any, TypeVar, overload
 from reactivex import Observable, operators as ops
 
 from cuggino.operators.managed import managed
+from cuggino.operators.mistakes import require_classes
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -62,8 +63,7 @@ def only(*kinds: type[Any] | UnionType) -> Callable[[Observable[Any]], Observabl
     """
     if not kinds:
         raise TypeError("only() needs the classes of the events to pass on")
-    for kind in kinds:
-        isinstance(None, kind)  # raises what would otherwise come with the first event
+    require_classes(kinds, "only")
     passing = ops.filter(lambda event: isinstance(event, kinds))
     return lambda source: managed(
         lambda observer, scheduler: source.pipe(passing).subscribe(observer, scheduler=scheduler)

@@ -12,6 +12,7 @@ from cuggino.operators.interrupt_when import interrupt_when
 from cuggino.operators.managed import Subscription, managed
 from cuggino.operators.mapcat import mapcat
 from cuggino.operators.merge_at_most import merge_at_most
+from cuggino.operators.mistakes import require_stream
 
 T = TypeVar("T")
 
@@ -46,6 +47,7 @@ def race_until(
             is_won = False
 
             def racing(stream: Observable[T]) -> Observable[T]:
+                require_stream(stream, "race_until")
                 me = object()
 
                 def look(event: T) -> Iterator[T]:

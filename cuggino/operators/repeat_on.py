@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from reactivex import Observable, abc, defer
 
-from cuggino.domain import Schedule
+from cuggino.domain import Schedule, require_schedule
 from cuggino.operators.flow import Flow, flow, forward, pause
 from cuggino.operators.scheduler import serial
 
@@ -31,6 +31,7 @@ def repeat_on(
     (RxPY's `repeat` subscribes again at once, and `timer` with a period does not wait for the work
     of a tick.)
     """
+    require_schedule(schedule, "repeat_on")
 
     def operator(source: Observable[T]) -> Observable[T]:
         def story(lane: abc.SchedulerBase) -> Flow[None]:

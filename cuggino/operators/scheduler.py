@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import cache
 
@@ -59,6 +60,23 @@ def lane_of(
         private = LoopScheduler(name)
         return private, private.dispose
     return _thread_safe(scheduler), lambda: None
+
+
+def is_current(scheduler: abc.SchedulerBase) -> bool:
+    """Return True on the thread of the scheduler, which can wait for nothing that runs on it."""
+    if isinstance(scheduler, LoopScheduler):
+        return scheduler.is_current
+    if isinstance(scheduler, AsyncIOScheduler):
+        try:
+            return asyncio.get_running_loop() is scheduler._loop
+        except RuntimeError:
+            return False
+    return False
+
+
+def has_stopped(scheduler: abc.SchedulerBase) -> bool:
+    """Return True for an asyncio event loop that does not run, and with it no action."""
+    return isinstance(scheduler, AsyncIOScheduler) and not scheduler._loop.is_running()
 
 
 def _thread_safe(scheduler: abc.SchedulerBase) -> abc.SchedulerBase:

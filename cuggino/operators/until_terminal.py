@@ -7,13 +7,14 @@ from typing import TypeVar
 
 from reactivex import Observable, abc
 from reactivex.disposable import (
-    CompositeDisposable,
     Disposable,
     SerialDisposable,
     SingleAssignmentDisposable,
 )
 
+from cuggino.operators.acquire_release import Together
 from cuggino.operators.managed import Subscription, managed
+from cuggino.operators.mistakes import require_number
 from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
@@ -50,6 +51,7 @@ def until_terminal(
     ignored. A source without a terminal event ends the stream as it ends. (RxPY's
     `take_while` cannot wait for what follows the terminal event.)
     """
+    require_number("linger", linger)
 
     def operator(source: Observable[T]) -> Observable[T]:
         def subscribe(
@@ -65,7 +67,7 @@ def until_terminal(
                     terminal.append(event)
                     if len(terminal) == 1:
                         lane = serial(scheduler)
-                        lingering.disposable = lane.schedule_relative(linger, lambda *_: finish())
+                        lingering.disposable = lane.schedule_relative(linger, lambda *_: ended())
                 elif not terminal or settle(event):
                     observer.on_next(event)
                 elif reopen(event):
@@ -82,12 +84,15 @@ def until_terminal(
 
             def on_error(error: Exception) -> None:
                 if terminal:
-                    finish()
+                    ended()
                 else:
                     observer.on_error(error)
 
-            running.disposable = source.subscribe(on_next, on_error, finish, scheduler=scheduler)
-            return CompositeDisposable(lingering, running)
+            ended = observer.safely(finish)
+            running.disposable = source.subscribe(
+                observer.safely(on_next), on_error, ended, scheduler=scheduler
+            )
+            return Together(lingering, running)
 
         return managed(subscribe)
 

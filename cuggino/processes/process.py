@@ -113,6 +113,8 @@ def process_lines(
     """
     if not argv:
         raise ValueError("argv is empty")
+    if isinstance(argv, str | bytes):
+        raise TypeError(f"argv must be a list of arguments, not {argv!r}: see shlex.split")
     command = Command(
         argv=tuple(os.fspath(word) for word in argv),
         cwd=None if cwd is None else os.fspath(cwd),

@@ -23,7 +23,7 @@ from cuggino.events import (
 from cuggino.operators import Flow, emit, extract_markers, flow, forward, marker_tags
 from cuggino.operators.mapcat import mapcat
 from cuggino.stages.spawning import spawn_options
-from cuggino.stages.workplace import Workplace
+from cuggino.stages.workplace import Workplace, require_place
 from cuggino.storage import Workspace
 
 AUDIT_VARIABLES = ("specs_path", "tbd_path", "known", "memory")
@@ -45,6 +45,7 @@ def audit_stage(place: Workplace) -> Observable[WatchEvent]:
 
     Errors: `BudgetExceeded`, as the budget of all agents is spent.
     """
+    require_place(place)
     workspace = place.services.workspace
 
     def store(event: Event) -> Iterable[Event]:

@@ -28,7 +28,7 @@ from cuggino.sandbox import ViewRole
 from cuggino.stages.command import Shell, command_stage, keeping_shell, must_succeed
 from cuggino.stages.repository import commit_to, push_to
 from cuggino.stages.verification import verified, verified_commit
-from cuggino.stages.workplace import Workplace
+from cuggino.stages.workplace import Workplace, require_place
 
 Output = TypeVar("Output", SetupCommandOutput, CheckCommandOutput)
 
@@ -63,6 +63,7 @@ def setup_stage(
 
     Errors: `LoopError` with `strict` after another exit code than 0; `StorageError`.
     """
+    require_place(place)
     if not command:
         return empty()
 
@@ -101,6 +102,7 @@ def check_stage(place: Workplace, command: str | None, *, iteration: int = 1) ->
 
     Errors: `StorageError`.
     """
+    require_place(place)
     if not command:
         return empty()
 
@@ -182,6 +184,7 @@ def commit_stage(
     changes. What git's hooks change without permission is restored first (`verified_commit`);
     `role` is the one that works in the loop. A failure is an event, never an error.
     """
+    require_place(place)
 
     def start(_scheduler: object) -> Observable[Any]:
         committed = commit_to(
@@ -200,16 +203,18 @@ def commit_stage(
 def push_stage(
     place: Workplace, target: str, commit_hash: str, *, iteration: int = 1
 ) -> Observable[Event]:
-    """Push the commit to `target`, a `remote/branch`; emits `PushPerformed` or `PushFailed` last.
+    """Push the current branch to `target`, such as `origin/main`.
 
     ::
 
         git:            --|
         push_stage:     --(P|)
 
-    What git's hooks change without permission is restored first, with `RoleViolated`. A failure is
-    an event, never an error: the next push includes the commit.
+    Emits `PushPerformed` last, with the `commit_hash`, or `PushFailed`. What git's hooks change
+    without permission is restored first, with `RoleViolated`. A failure is an event, never an
+    error: the next push includes the commit.
     """
+    require_place(place)
 
     def start(_scheduler: object) -> Observable[Any]:
         pushed = push_to(place.services.repository, target, commit_hash, iteration=iteration)
@@ -227,6 +232,7 @@ def snapshot_stage(place: Workplace, stage: str) -> Observable[SnapshotTaken | S
     Emits `SnapshotTaken` or `SnapshotFailed`, never an error: work continues without a snapshot.
     Nothing is emitted without a git repository.
     """
+    require_place(place)
     return place.services.snapshots.take(place.session.id, stage)
 
 

@@ -42,7 +42,7 @@ from cuggino.stages.agent import Evidence, agent_story
 from cuggino.stages.sessions import Resumes
 from cuggino.stages.spawning import spawn_options
 from cuggino.stages.waited import WAITING, Waited, resumed_session
-from cuggino.stages.workplace import Workplace
+from cuggino.stages.workplace import Workplace, require_place
 from cuggino.storage import check_specs
 
 _LONGEST_PLAN = 50_000
@@ -295,6 +295,7 @@ class _Task:
 
 def _story(place: Workplace, task: _Task, turn: Turn) -> Flow[None]:
     """Run the agent and its file operations; a resumed run repeats an unfinished stage."""
+    require_place(place)
     session, role = place.session, task.role
     markers = tuple(cls for cls in role_markers(role) if turn.may_wait or cls is not Waiting)
     options = _spawn_options(place, task, turn)

@@ -129,6 +129,8 @@ def waiting(
     Raises:
         ConfigError: it can never happen, such as the end of the run's own process.
     """
+    if not hasattr(until, "deadline"):
+        raise TypeError(f"waiting() needs a value such as FileExists(path=...), not {until!r}")
     result = yield from _waited(until, place or WaitingPlace(), begun)
     if isinstance(result, WaitingRefused):
         raise ConfigError(f"cannot wait: {result.reason}")

@@ -32,6 +32,15 @@ def at_once(options: SpawnOptions) -> Flow[SpawnOptions]:
     return options
 
 
+def require_place(place: object) -> None:
+    """Raise a TypeError unless this is a workplace."""
+    if not isinstance(place, Workplace):
+        raise TypeError(
+            f"a stage needs a Workplace, not {type(place).__name__}: "
+            "Runtime.workplace(focus=...) makes one"
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workplace:
     """What the stages of one piece of work share. `Runtime.workplace` makes one.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal, TypeVar, get_args
 
 from reactivex import Observable, defer
 from reactivex.operators import do_action
@@ -66,6 +66,8 @@ def with_cli_output(
     Errors: an error of the output (BrokenPipeError) disposes the source and goes to `on_error`, as
     does a TypeError if an item is no event.
     """
+    _require_one_of("verbosity", verbosity, ("quiet", "normal", "verbose"))
+    _require_one_of("color", color, get_args(ColorMode))
 
     def operator(source: Observable[E]) -> Observable[E]:
         def begin(_scheduler: object) -> Observable[E]:
@@ -83,6 +85,11 @@ def with_cli_output(
         return defer(begin)
 
     return operator
+
+
+def _require_one_of(name: str, value: object, values: tuple[str, ...]) -> None:
+    if value not in values:
+        raise ValueError(f"{name} must be one of {', '.join(values)}, not {value!r}")
 
 
 def _require_event(item: object) -> None:

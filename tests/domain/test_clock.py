@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -153,6 +153,25 @@ def test_invalid_times(parse: Callable[[Any], object], text: Any, message: str) 
     """What is no window, date, recurrence or duration is an error that says why."""
     with pytest.raises(ValueError, match=re.escape(message)):
         parse(text)
+
+
+@each(
+    "use, message",
+    [
+        (lambda: parse_duration(cast("float", None)), "a number of seconds or a text such as 8h"),
+        (lambda: Schedule.constant(cast("float", [5])), "or a text such as 8h, not [5]"),
+        (lambda: Schedule.constant(1).union(cast("Schedule", 3)), "union() needs a Schedule"),
+        (
+            lambda: Schedule.constant(1).and_then(cast("Schedule", "5s")),
+            "needs a Schedule, not '5s'",
+        ),
+        (lambda: Schedule.constant(1).times(cast("int", 1.5)), "count must be a whole number"),
+    ],
+)
+def test_values_of_a_wrong_type(use: Callable[[], object], message: str) -> None:
+    """The error comes where the schedule is made, not with its first delay."""
+    with pytest.raises(TypeError, match=re.escape(message)):
+        use()
 
 
 @each(

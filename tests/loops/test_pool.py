@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from reactivex import Observable, concat, defer, just, never, operators as ops
 from reactivex.subject import Subject
 
+import cuggino
 from cuggino.errors import AgentFailed
 from cuggino.events import WatchCandidate, WatchEvent, WatchLanded, WatchSentBack
 from cuggino.loops import Land, Start, pool
@@ -135,3 +136,14 @@ def test_each_subscription_begins_anew() -> None:
 def test_at_least_one_slot(slots: int) -> None:
     with pytest.raises(ValueError, match="slots"):
         OwnWatch(slots=slots)
+
+
+def test_what_is_not_a_stream() -> None:
+    """The items are judged at once; what a function returned is the error of the stream."""
+    items, nothing, text = just(["a"]), cast("Any", lambda _: 3), cast("Any", "a")
+    with pytest.raises(TypeError, match=r"pool\(\) needs an Observable, not str"):
+        pool(text, 1, nothing, nothing)
+    with pytest.raises(TypeError, match="slots must be a number, not 'a'"):
+        pool(items, text, nothing, nothing)
+    with pytest.raises(TypeError, match=r"`attempt` or `land` of pool\(\) returned int"):
+        cuggino.run(pool(items, 1, nothing, nothing))

@@ -303,6 +303,110 @@ def test_a_source_that_ends_within_subscribe(name: str, fails: bool) -> None:
     assert order[-1] == "ended" or "ended" not in order
 
 
+@pytest.mark.parametrize("name", [name for name in EVERY if name.partition(",")[0] not in PLUMBING])
+@pytest.mark.parametrize("at_once", [False, True])
+@pytest.mark.parametrize("error", [None, LookupError("of the source")])
+def test_a_release_that_fails(name: str, at_once: bool, error: Exception | None) -> None:
+    """Its exception ends the stream, once, with the error of the source as its context."""
+    clock, ends = VirtualClock(), list[Exception | None]()
+    failures: list[ZeroDivisionError] = []
+
+    def release() -> None:
+        failures.append(ZeroDivisionError("of the release"))
+        raise failures[-1]
+
+    def subscribe(observer: Any, scheduler: Any = None) -> abc.DisposableBase:
+        def end(*_: object) -> None:
+            observer.on_next(AgentMessage(text="a"))
+            if error is not None:
+                observer.on_error(error)
+            else:
+                observer.on_completed()
+
+        held = Disposable(release)
+        if at_once:
+            end()
+            return held
+        return CompositeDisposable(scheduler.schedule_relative(1.0, end), held)
+
+    stream = EVERY[name](Observable(subscribe))
+    stream.subscribe(on_error=ends.append, on_completed=lambda: ends.append(None), scheduler=clock)
+    clock.advance_to(1000.0)
+    (end,) = ends
+    assert end in failures
+    if error is not None and name not in {"interrupt_when, notifier", "until_terminal, terminal"}:
+        assert error is end.__context__
+
+
+def _raise(*_: object) -> Any:
+    raise ZeroDivisionError("of the function")
+
+
+RAISING: MappingProxyType[str, Operator] = MappingProxyType(
+    {
+        "is_terminal": until_terminal(_raise, linger=1),
+        "on_terminal": until_terminal(lambda _: True, linger=1, on_terminal=_raise),
+        "choose": until_terminal(lambda _: True, linger=1, choose=_raise),
+        "settle": until_terminal(lambda event: event == "a", linger=5, settle=_raise),
+        "reopen": until_terminal(lambda event: event == "a", linger=5, reopen=_raise),
+        "handle": lambda source: source.pipe(
+            ops.concat(rx.throw(LookupError("x"))), catch_tag(LookupError, _raise)
+        ),
+        "on_release": lambda source: rx.of(source, rx.throw(LookupError("x"))).pipe(
+            merge_at_most(2, on_release=_raise)
+        ),
+        "on_release, won": lambda source: rx.of(source, rx.never()).pipe(
+            race_until(lambda _: True, on_release=_raise)
+        ),
+        "replace": lambda source: source.pipe(
+            ops.concat(rx.never()), idle_timeout(idle=5, replace=_raise)
+        ),
+    }
+)
+
+
+@pytest.mark.parametrize("name", RAISING)
+def test_a_function_that_raises(name: str) -> None:
+    """Its exception ends the stream; raised into the source, it would end nothing."""
+    clock, ends = VirtualClock(), list[Exception | None]()
+    source: Observable[str] = rx.timer(1.0).pipe(
+        ops.map(lambda _: "a"), ops.concat(rx.timer(1.0).pipe(ops.map(lambda _: "b")))
+    )
+    RAISING[name](source).subscribe(
+        on_error=ends.append, on_completed=lambda: ends.append(None), scheduler=clock
+    )
+    clock.advance_to(100.0)
+    assert ["of the function"] == [str(error) for error in ends]
+
+
+def test_a_generator_is_closed_before_the_error_of_a_subscriber() -> None:
+    """What a flow has acquired is released when `on_error` is called, within `emit` too."""
+    order: list[str] = []
+
+    def story() -> Flow[None]:
+        with Scope() as scope:
+            scope.defer(lambda: order.append("released"))
+            yield from emit("a")
+
+    flow(story).subscribe(_raise, lambda _: order.append("ended"))
+    assert ["released", "ended"] == order
+
+
+def test_a_generator_is_closed_when_its_stage_cannot_be_released() -> None:
+    """Disposal raises the error, and releases the rest all the same."""
+    order: list[str] = []
+
+    def story() -> Flow[None]:
+        with Scope() as scope:
+            scope.defer(lambda: order.append("released"))
+            yield from forward(acquire_release(int, lambda _: rx.never(), _raise))
+
+    held = flow(story).subscribe()
+    with pytest.raises(ZeroDivisionError):
+        held.dispose()
+    assert ["released"] == order
+
+
 @pytest.mark.parametrize("name", FOLLOWED)
 @pytest.mark.parametrize("at_once", [False, True])
 def test_the_source_is_released_before_what_follows(name: str, at_once: bool) -> None:
@@ -554,6 +658,85 @@ def test_a_flow_of_something_else(value: Any, advice: str) -> None:
     with pytest.raises(TypeError) as raised:
         flow(value)
     assert advice in str(raised.value)
+
+
+def _failing() -> Observable[Any]:
+    return rx.timer(0.0).pipe(ops.concat(rx.throw(AgentFailed("x", reason="crash"))))
+
+
+MISUSED: dict[str, tuple[Callable[[Any], object], str]] = {
+    "merge_at_most": (
+        lambda it: cuggino.run(rx.timer(0.0).pipe(ops.map(lambda _: it), merge_at_most(2))),
+        "merge_at_most() needs an Observable, not int",
+    ),
+    "race_until": (
+        lambda it: cuggino.run(rx.timer(0.0).pipe(ops.map(lambda _: it), race_until(bool))),
+        "race_until() needs an Observable, not int",
+    ),
+    "interrupt_when": (interrupt_when, "interrupt_when() needs an Observable, not int"),
+    "catch_tag": (
+        lambda it: catch_tag(it, lambda _: rx.empty()),
+        "catch_tag() needs a class, or several, not 3",
+    ),
+    "catch_tag, handled": (
+        lambda it: cuggino.run(_failing().pipe(catch_tag(AgentFailed, lambda _: it))),
+        "`handle` of catch_tag() returned int, not an Observable",
+    ),
+    "only": (only, "only() needs a class, or several, not 3"),
+    "acquire_release": (
+        lambda it: cuggino.run(acquire_release(int, lambda _: it, lambda _: None)),
+        "returned int, not an Observable",
+    ),
+    "managed": (
+        lambda it: cuggino.run(managed(lambda _observer, _scheduler: it)),
+        "the function of managed() must return a disposable",
+    ),
+    "retry_session": (retry_session, "retry_session() needs a Schedule, not 3"),
+    "retry_session, again": (
+        lambda it: cuggino.run(
+            _failing().pipe(retry_session(Schedule.constant(0), again=lambda _: it))
+        ),
+        "`again` of retry_session() returned int, not an Observable",
+    ),
+    "repeat_on": (repeat_on, "repeat_on() needs a Schedule, not 3"),
+    "idle_timeout, replace": (
+        lambda it: cuggino.run(rx.never().pipe(idle_timeout(idle=0.01, replace=lambda _: it))),
+        "returned int, not an Observable",
+    ),
+    "marker_tags": (marker_tags, "marker_tags() needs classes of markers, such as Done, not 3"),
+    "extract_markers": (extract_markers, "needs a table of tags, marker_tags(Done), not 3"),
+}
+
+
+@pytest.mark.parametrize("name", MISUSED)
+def test_what_an_operator_cannot_use(name: str) -> None:
+    """It is a sentence at once, or the error of the stream, which does not hang."""
+    use, sentence = MISUSED[name]
+    with pytest.raises(TypeError) as raised:
+        use(3)
+    assert sentence in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: idle_timeout(idle="5m"),  # type: ignore[arg-type]
+        lambda: stage_timeout("5m"),  # type: ignore[arg-type]
+        lambda: repetition_limit("5"),  # type: ignore[arg-type]
+        lambda: merge_at_most("5"),  # type: ignore[arg-type]
+        lambda: until_terminal(bool, linger="5s"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_number_that_is_none(use: Callable[[], object]) -> None:
+    """The error names the parameter."""
+    with pytest.raises(TypeError, match=r"\w+ must be a number, not '5"):
+        use()
+
+
+def test_tags_in_one_text() -> None:
+    """Its characters would be taken for tags."""
+    with pytest.raises(TypeError, match="at_line_start needs a collection of tags"):
+        extract_markers(marker_tags(ev.Done), at_line_start="DONE")
 
 
 def test_a_function_without_a_yield() -> None:

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import Phase, given, settings, strategies as st
 from reactivex import Observable, concat, defer, empty, just, operators as ops, throw, timer
 
+import cuggino
 from cuggino.errors import StorageError
 from cuggino.events import (
     AgentMessage,
@@ -29,6 +30,7 @@ from cuggino.events import (
     StageStarted,
     is_journal_event,
 )
+from cuggino.loops import durable
 from cuggino.loops.frame.journal import RunRecorder, concluded
 from cuggino.operators import Flow, ask, emit, flow, forward
 from cuggino.stages import lane
@@ -422,6 +424,22 @@ def full_disk(nth: int, *, lasting: bool, written: float) -> Iterator[list[int]]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Journal, "_write", limited)
         yield failed
+
+
+def test_a_path_in_a_text(tmp_path: Path) -> None:
+    """The journal may be given as a text, as the folder of a runtime may."""
+    journal = tmp_path / "journal.jsonl"
+    cuggino.run(durable(lambda: emit(AgentMessage(text="a")), str(journal)))
+    assert journal.exists()
+
+
+def test_what_a_durable_flow_cannot_record(tmp_path: Path) -> None:
+    """The error says what it emits; a generator in place of its function, what to write."""
+    journal = tmp_path / "journal.jsonl"
+    with pytest.raises(TypeError, match=r"emits events of cuggino\.events, not int"):
+        cuggino.run(durable(lambda: emit(1), journal))
+    with pytest.raises(TypeError, match=r"write flow\(emit\) instead of"):
+        durable(emit(1), journal)  # type: ignore[arg-type]
 
 
 def test_a_repeated_stage_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from reactivex import operators as ops
+from reactivex import abc, operators as ops
 from reactivex.disposable import Disposable
 from reactivex.internal.exceptions import DisposedException
 from reactivex.scheduler import (
@@ -28,6 +28,7 @@ from reactivex.scheduler import (
     NewThreadScheduler,
     ThreadPoolScheduler,
 )
+from reactivex.scheduler.eventloop import AsyncIOScheduler, AsyncIOThreadSafeScheduler
 from reactivex.testing import TestScheduler
 
 from cuggino.operators import LoopScheduler, on_loop
@@ -186,8 +187,6 @@ def test_serial_does_not_import_asyncio(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_serial_makes_asyncio_thread_safe() -> None:
     """An `AsyncIOScheduler` becomes the thread-safe one of the same loop."""
-    from reactivex.scheduler.eventloop import AsyncIOScheduler, AsyncIOThreadSafeScheduler
-
     loop = asyncio.new_event_loop()
     try:
         safe = serial(AsyncIOScheduler(loop))
@@ -606,6 +605,28 @@ def test_dispose_while_the_lane_ends_still_releases() -> None:
     other.join(WAIT)
     assert not other.is_alive()
     assert released.is_set()
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_dispose_after_the_event_loop_has_ended_still_releases(is_closed: bool) -> None:
+    """With asyncio's loop closed or stopped, nothing that is scheduled there is carried out."""
+    loop = asyncio.new_event_loop()
+    released = threading.Event()
+    source = rx.never().pipe(ops.finally_action(released.set))
+    began: list[abc.DisposableBase] = []
+
+    async def begin() -> None:
+        began.append(on_loop(source).subscribe(scheduler=AsyncIOScheduler(loop)))
+        await asyncio.sleep(0.01)
+
+    other = threading.Thread(target=lambda: loop.run_until_complete(begin()))
+    other.start()
+    other.join(WAIT)
+    if is_closed:
+        loop.close()
+    began[0].dispose()
+    assert released.is_set()
+    loop.close()
 
 
 def test_a_stream_crosses_once() -> None:

@@ -238,6 +238,12 @@ def test_an_empty_command_line_is_a_mistake() -> None:
         process_lines([])
 
 
+def test_a_command_line_in_one_text_is_a_mistake() -> None:
+    """Its characters would be taken for the arguments."""
+    with pytest.raises(TypeError, match=r"a list of arguments, not 'echo hi': see shlex\.split"):
+        process_lines("echo hi")
+
+
 def test_output_may_end_long_before_the_process() -> None:
     """Completion waits for the exit code, also when the output has ended before."""
     recorder = Recorder(process_lines(["sh", "-c", "echo x; exec >&- 2>&-; sleep 0.2; exit 3"]))

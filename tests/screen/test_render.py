@@ -391,6 +391,19 @@ def test_what_is_no_event_is_not_printed() -> None:
         cuggino.run(texts.pipe(cuggino_cli.with_cli_output()))
 
 
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"verbosity": "loud"}, "verbosity must be one of quiet, normal, verbose, not 'loud'"),
+        ({"color": "red"}, "color must be one of auto, always, never, not 'red'"),
+    ],
+)
+def test_options_that_do_not_exist(options: dict[str, Any], sentence: str) -> None:
+    """The error lists the values."""
+    with pytest.raises(ValueError, match=sentence):
+        cuggino_cli.with_cli_output(**options)
+
+
 def test_any_stream_is_printed_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     """`with_cli_output()` prints on standard output as it is at the subscription."""
     seen: list[ev.Event] = []

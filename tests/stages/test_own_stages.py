@@ -18,9 +18,12 @@ from cuggino.operators import Flow, flow, forward
 from cuggino.processes import KeptProcesses
 from cuggino.stages import (
     GitSnapshots,
+    audit_stage,
     check_stage,
+    commit_stage,
     implementing_stage,
     planning_stage,
+    push_stage,
     reviewing_stage,
     setup_stage,
     snapshot_stage,
@@ -46,6 +49,26 @@ def failure(stage: Observable[Any]) -> Any:
     _, kind, error = Marbles().record(stage)[-1]
     assert kind == "error"
     return error
+
+
+@pytest.mark.parametrize(
+    "stage",
+    [
+        planning_stage,
+        implementing_stage,
+        reviewing_stage,
+        audit_stage,
+        lambda place: setup_stage(place, "true"),
+        lambda place: check_stage(place, "true"),
+        lambda place: commit_stage(place, "Greet"),
+        lambda place: push_stage(place, "origin/main", "HEAD"),
+        lambda place: snapshot_stage(place, "before"),
+    ],
+)
+def test_a_runtime_is_not_a_workplace(stage: Any, tmp_path: Path) -> None:
+    """The error says how to make one."""
+    with pytest.raises(TypeError, match=r"Workplace, not Runtime: Runtime.workplace\(focus=...\)"):
+        cuggino.run(stage(cuggino.Runtime.live(cwd=tmp_path, agent="claude")))
 
 
 class TestFiles:

@@ -101,6 +101,11 @@ def waited(second: float, result: str) -> list[tuple[float, str]]:
 
 
 class TestSources:
+    def test_a_text_is_not_awaited(self) -> None:
+        """The error says what is."""
+        with pytest.raises(TypeError, match=r"a value such as FileExists\(path=...\), not 'x'"):
+            next(waiting("x"))  # type: ignore[arg-type]
+
     def test_a_file(self, world: World) -> None:
         """A file that is made ends the wait once it has settled."""
         (world.folder / "build").mkdir()

@@ -64,6 +64,18 @@ def test_mypy(folder: Path) -> None:
 
 
 @pytest.mark.real_agent
+@pytest.mark.skipif(find_spec("mypy") is None, reason="no mypy here: pip install -e '.[dev]'")
+@pytest.mark.parametrize("package", ["cuggino", "cuggino_cli"])
+def test_a_misspelled_name(package: str, tmp_path: Path) -> None:
+    """What is imported on first use has names that a type checker knows, and no others."""
+    file = tmp_path / "misspelled.py"
+    file.write_text(f"import {package}\n\n{package}.nothing\n")
+    command = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml")]
+    done = subprocess.run([*command, str(file)], cwd=ROOT, capture_output=True, text=True)
+    assert 'Module has no attribute "nothing"' in done.stdout
+
+
+@pytest.mark.real_agent
 def test_pyright(folder: Path) -> None:
     """No example has an error or a warning."""
     program = pyright("pyright")

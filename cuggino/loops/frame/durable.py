@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime
@@ -14,6 +15,7 @@ from cuggino.events import RunContinued, RunStarted
 from cuggino.files import storing
 from cuggino.loops.frame.journal import RunRecorder
 from cuggino.operators import Flow, ask, flow, forward, on_loop
+from cuggino.operators.mistakes import require_story
 from cuggino.stages import clock
 from cuggino.storage import Journal, read_journal
 
@@ -21,7 +23,7 @@ _FIRST = b'{"v":1,"seq":1,"at":"'
 """The beginning of each journal."""
 
 
-def durable(make: Callable[[], Flow[Any]], journal: Path) -> Observable[Any]:
+def durable(make: Callable[[], Flow[Any]], journal: str | os.PathLike[str]) -> Observable[Any]:
     """Run a flow that a later process can resume: what it does is recorded in the journal file.
 
     ::
@@ -37,12 +39,14 @@ def durable(make: Callable[[], Flow[Any]], journal: Path) -> Observable[Any]:
     Errors: `StorageError` if it cannot be read or written, `RunNotResumable` if the stages are not
     those of the file.
     """
+    require_story(make)
+    path = Path(journal)
 
     def story() -> Flow[None]:
         now = yield from ask(clock())
         assert now is not None
-        recorded = read_journal(journal) if _has_begun(journal) else None
-        with closing(_opened(journal, now)) as opened:
+        recorded = read_journal(path) if _has_begun(path) else None
+        with closing(_opened(path, now)) as opened:
             yield from forward(flow(make, recorder=RunRecorder(opened, recorded)))
 
     return on_loop(flow(story))

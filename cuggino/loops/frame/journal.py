@@ -141,6 +141,10 @@ class RunRecorder:
         self._journal.append(StageStarted(name=name), at=at, stage=self._stage)
 
     def event(self, event: Event, *, staged: bool, at: datetime) -> bool:
+        if not isinstance(event, Event):
+            raise TypeError(
+                f"a durable flow emits events of cuggino.events, not {type(event).__name__}"
+            )
         self.last = event
         if not staged and self._emitted and not _ends_process(event):
             self._emitted -= 1

@@ -33,6 +33,7 @@ from cuggino.operators import Flow, StateRef, flow, forward, managed, merge_at_m
 from cuggino.operators.alongside import alongside
 from cuggino.operators.managed import Subscription
 from cuggino.operators.mapcat import mapcat
+from cuggino.operators.mistakes import require_number, require_result, require_stream
 
 
 def pool(
@@ -68,6 +69,8 @@ def pool(
     Completes when nothing is at work and nothing that is listed can begin. Errors: those of all the
     streams; one releases everything.
     """
+    require_stream(items, "pool")
+    require_number("slots", slots)
     if slots < 1:
         raise ValueError("a pool has at least one of the slots")
 
@@ -143,6 +146,8 @@ def pool_of(
                     assert_never(decision)
 
         def heard(stream: Observable[WatchEvent], name: str) -> Observable[WatchEvent]:
+            require_result(stream, "`attempt` or `land` of pool()")
+
             def hear(event: WatchEvent) -> None:
                 if isinstance(event, OF_ITEMS) and event.item in (None, name):
                     tell(Happened(name, event))

@@ -30,6 +30,8 @@ MarkerTags = Mapping[str, Callable[[str], Event]]
 
 def marker_tags(*markers: type[LlmMarkerEvent]) -> MarkerTags:
     """Return the table of these markers: `marker_tags(Note, Done)` has `<NOTE>` and `<DONE>`."""
+    for marker in markers:
+        _require_marker(marker)
 
     def maker(cls: type[LlmMarkerEvent]) -> Callable[[str], Event]:
         return lambda content: cls(content=content)
@@ -80,6 +82,10 @@ def extract_markers(
     emitted of it; a marker repeated verbatim in its replacement is not emitted again. (RxPY's `map`
     and `scan` see one event; a marker may span several.)
     """
+    if not isinstance(tags, Mapping):
+        raise TypeError(f"extract_markers() needs a table of tags, marker_tags(Done), not {tags!r}")
+    if isinstance(at_line_start, str):
+        raise TypeError(f"at_line_start needs a collection of tags, not {at_line_start!r}")
     line_names = frozenset(at_line_start).intersection(tags)
     free_names = frozenset(tags) - line_names
     fresh = Reading(FreeTags(free_names), LineTags(line_names, others=free_names))
@@ -116,6 +122,11 @@ def extract_markers(
         return managed(subscribe)
 
     return operator
+
+
+def _require_marker(marker: object) -> None:
+    if not isinstance(marker, type) or not issubclass(marker, LlmMarkerEvent):
+        raise TypeError(f"marker_tags() needs classes of markers, such as Done, not {marker!r}")
 
 
 class _Rules(NamedTuple):

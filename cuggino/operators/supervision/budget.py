@@ -28,7 +28,7 @@ from cuggino.events import (
     SessionEnded,
     UsageUpdate,
 )
-from cuggino.operators.managed import Held
+from cuggino.operators.managed import Held, released
 from cuggino.operators.scheduler import serial
 
 __all__ = ["Budget", "Ledger", "within_budget"]
@@ -252,11 +252,11 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
         if isinstance(error, BudgetExceeded) and (used_up := self._used_up()) is not None:
             failure = used_up
             failure.__cause__ = error
-        self._end(lambda: self._observer.on_error(failure))
+        self._end(failure)
 
     def on_completed(self) -> None:
         if not self._closed:
-            self._end(self._observer.on_completed)
+            self._end()
 
     def check(self) -> None:
         """Release the running session if the streams of the ledger have overdrawn the budget."""
@@ -275,9 +275,9 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
         self._timers.dispose()
         self._ledger._settle(self)
 
-    def _end(self, then: Callable[[], None]) -> None:
+    def _end(self, error: Exception | None = None) -> None:
         self._close()
-        self._source.end(then)
+        self._source.end(self._observer, error)
 
     def _begins(self, event: Any) -> bool:
         """Return True if the event announces another session, or is its first."""
@@ -315,8 +315,8 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
         if self._closed:
             return
         self._close()
-        self._source.dispose()
-        self._farewell.disposable = self._lane.schedule(lambda *_: self._observer.on_error(error))
+        failure = released(self._source, error) or error
+        self._farewell.disposable = self._lane.schedule(lambda *_: self._observer.on_error(failure))
 
     def _send(self, value: Any) -> None:
         if self._closed:
@@ -328,5 +328,4 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
             if not self._closed:
                 self._observer.on_next(value)
         except Exception as error:  # the subscriber or a look failed, not the agent
-            failure = error
-            self._end(lambda: self._observer.on_error(failure))
+            self._end(error)

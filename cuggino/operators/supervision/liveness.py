@@ -27,6 +27,7 @@ from cuggino.events import (
     ToolResult,
 )
 from cuggino.operators.managed import Held
+from cuggino.operators.mistakes import require_number, require_result
 from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
@@ -181,6 +182,8 @@ def repetition_limit(
     With `times=None` the source itself is returned. Raises ValueError for less than 2. (RxPY's
     `distinct_until_changed` only hides what repeats.)
     """
+    if times is not None:
+        require_number("times", times)
     if times is not None and times < 2:
         raise ValueError(f"times must be at least 2, not {times}")
     return liveness(times=times, nudge=nudge, replace=replace, remedies=remedies)
@@ -431,18 +434,18 @@ class _Ladder(abc.DisposableBase, Generic[T]):
 
     def _on_error(self, error: Exception) -> None:
         if not self._closed:
-            self._end(lambda: self._observer.on_error(error))
+            self._end(error)
 
-    def _end(self, then: Callable[[], None]) -> None:
+    def _end(self, error: Exception | None = None) -> None:
         self._closed = True
         self._timer.dispose()
-        self._agent.end(then)
+        self._agent.end(self._observer, error)
 
     def _on_completed(self) -> None:
         if self._closed:
             return
         if self._is_complete:
-            self._end(self._observer.on_completed)
+            self._end()
         else:
             # On the lane, as an agent may end within its `subscribe`.
             self._due = None
@@ -517,12 +520,16 @@ class _Ladder(abc.DisposableBase, Generic[T]):
     def _instead(self, step: SupervisionEvent, instead: Instead, error: AgentStalled) -> None:
         """Release the agent, report the step, run the replacement."""
         # The slot is emptied, not disposed: the agent is gone when this returns.
-        self._agent.release()
+        unreleased = self._agent.release()
+        if unreleased is not None:
+            self._on_error(unreleased)
+            return
         self._send(step)
         if self._closed:
             return
         try:
             agent = instead(error)
+            require_result(agent, "`nudge` or `replace`")
         except Exception as failure:
             self._on_error(failure)
             return
@@ -579,5 +586,8 @@ def _running(names: tuple[str, ...]) -> str:
 
 
 def _check_limit(name: str, seconds: float | None) -> None:
-    if seconds is not None and not seconds > 0:
+    if seconds is None:
+        return
+    require_number(name, seconds)
+    if not seconds > 0:
         raise ValueError(f"{name} must be more than 0 seconds, not {seconds:g}")

@@ -20,6 +20,7 @@ from cuggino.events import (
     SupervisionEvent,
 )
 from cuggino.operators.flow import Flow, emit, flow, forward, pause
+from cuggino.operators.mistakes import require_result
 from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
@@ -286,6 +287,7 @@ class QuotaWaiter:
                 failure = error
             yield from self._waiting(failure)
             stream = again(limit)
+            require_result(stream, "`again` of wait_for_quota()")
 
     def _waiting(self, error: Exception) -> Flow[None]:
         """Wait until the gate is open; raise `error` where that takes too long."""

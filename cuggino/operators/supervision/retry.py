@@ -10,10 +10,11 @@ from typing import TypeVar
 
 from reactivex import Observable, abc, defer
 
-from cuggino.domain import Schedule
+from cuggino.domain import Schedule, require_schedule
 from cuggino.errors import AgentFailed, AgentFailure, CugginoError, LoopError, cause_of
 from cuggino.events import AgentRetry
 from cuggino.operators.flow import Flow, emit, flow, forward, pause
+from cuggino.operators.mistakes import require_result
 from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
@@ -87,6 +88,7 @@ def retry_session(
     own retries, unless it is given `retries` to share. (RxPY's `retry` neither waits nor
     distinguishes errors.)
     """
+    require_schedule(schedule, "retry_session")
 
     def operator(source: Observable[T]) -> Observable[T | AgentRetry]:
         def attempt(scheduler: abc.SchedulerBase) -> Observable[T | AgentRetry]:
@@ -137,6 +139,7 @@ def retrying(
         yield from emit(_announcement(failure, schedule, retries.count, delay))
         yield from pause(delay)
         attempt = again(failure)
+        require_result(attempt, "`again` of retry_session()")
 
 
 def _told_wait(error: Exception, now: datetime) -> float:
