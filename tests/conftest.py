@@ -141,6 +141,13 @@ def no_signal_handler_left() -> Iterator[None]:
 
 
 @pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this process and its programs make their temporary files in the test's folder."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
+@pytest.fixture
 def nothing_is_left() -> Iterator[None]:
     """Fail a test that leaves a process, a thread or a file behind."""
     with no_leaks(within=LIMIT):

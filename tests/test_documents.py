@@ -67,6 +67,7 @@ def test_loop_reads_only_its_own_keys(command: str, loop: str) -> None:
 
 
 @pytest.mark.real_agent
+@pytest.mark.usefixtures("temporary")
 def test_picture_shows_the_demo() -> None:
     """The picture shows the current output of the demo, wrapped by the length of a path or not."""
     shown = words((ROOT / PICTURE).read_text(encoding="utf-8"))
@@ -75,6 +76,7 @@ def test_picture_shows_the_demo() -> None:
 
 
 @pytest.mark.real_agent
+@pytest.mark.usefixtures("temporary")
 def test_order_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     """The events of the demo have the documented order."""
     assert 0 == main(["demo", "--json"])

@@ -55,7 +55,7 @@ def test_secrets_of_variables_and_files(tmp_path: Path, monkeypatch: pytest.Monk
     [
         ("env:SHOP_BOT", "env:SHOP_BOT, which is not set"),
         (
-            "file:/nonexistent",
+            "file:/proc/none",
             "which cannot be read (No such file or directory)",
         ),
         ("file:/dev/null", "not a regular file"),

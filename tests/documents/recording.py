@@ -6,7 +6,9 @@ import codecs
 import fcntl
 import os
 import pty
+import re
 import shlex
+import shutil
 import struct
 import sys
 import termios
@@ -43,10 +45,14 @@ class Line(NamedTuple):
 
 
 def record_demo() -> list[Line]:
-    """Run `cuggino demo` in a pseudo-terminal and return its permanent lines.
+    """Run `cuggino demo` in a pseudo-terminal, and remove its project.
 
-    The path of this Python is shortened.
+    Return its permanent lines. The path of this Python is shortened.
     """
+    lines = list(lines_of(_output([sys.executable, "-m", "cuggino_cli", "demo"])))
+    text = "\n".join(line.text for line in lines)
+    for project in set(re.findall(r"/tmp/cuggino-demo-\w+", text)):
+        shutil.rmtree(project)
     python = shlex.quote(sys.executable)
     return [
         line._replace(
@@ -54,7 +60,7 @@ def record_demo() -> list[Line]:
                 span._replace(text=span.text.replace(python, "python3")) for span in line.spans
             )
         )
-        for line in lines_of(_output([sys.executable, "-m", "cuggino_cli", "demo"]))
+        for line in lines
     ]
 
 

@@ -81,6 +81,7 @@ def test_only_certificates_connect(
 
 
 @pytest.mark.real_agent
+@pytest.mark.usefixtures("temporary")
 def test_killed(tmp_path: Path) -> None:
     """A cluster whose process is killed leaves no process, and does not prevent the next one."""
     with cluster_up(tmp_path, "--workers", "2") as process:
