@@ -132,7 +132,7 @@ def bus(tmp_path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
             assert manager.stdout.readline() == "ready\n"
             yield log, env
             manager.kill()
-        process.kill()
+        process.terminate()  # it then removes its socket
 
 
 class TestSystem:
