@@ -240,6 +240,21 @@ def test_an_ignored_signal() -> None:
     assert console_scripts._leave == signal.getsignal(signal.SIGTERM)
 
 
+@pytest.mark.parametrize(
+    ("sign", "stays"), [("SIGHUP", True), ("SIGINT", True), ("SIGTERM", False)]
+)
+def test_a_signal_that_is_ignored_at_the_start(sign: str, stays: bool) -> None:
+    """Under `nohup` a command outlives its terminal."""
+    number = signal.Signals[sign]
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        with main_module._termination_as_exception():
+            assert stays == (signal.getsignal(number) is signal.SIG_IGN)
+        assert signal.getsignal(number) is signal.SIG_IGN
+    finally:
+        signal.signal(number, before)
+
+
 def test_no_garbage_is_searched_for_while_a_command_is_imported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
