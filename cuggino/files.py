@@ -10,6 +10,7 @@ import re
 import shutil
 import stat
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -56,6 +57,14 @@ def storage_error(operation: str, path: Path, error: OSError) -> StorageError:
         f"{path}: {error.strerror or error}",
         hint="check the permissions and the free space of the folder",
     )
+
+
+def temporary_folder() -> str:
+    """Return the folder for temporary files; without a usable one, the one to mend."""
+    try:
+        return tempfile.gettempdir()
+    except FileNotFoundError:  # Python has tried to write into each that there could be
+        return os.environ.get("TMPDIR") or "/tmp"
 
 
 def read_regular(path: Path, *, biggest: int = BIGGEST) -> bytes:

@@ -2,7 +2,7 @@
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 nothing runs, 4 waiting for a
 person, 10 spec issue, 11 max iterations, 12 quota, 13 budget, 14 stalled, 15 all blocked,
-130 interrupted by Ctrl-C, 143 by SIGTERM.
+129 interrupted by SIGHUP, 130 by Ctrl-C, 143 by SIGTERM.
 """
 
 from __future__ import annotations
@@ -208,7 +208,10 @@ def _folder_is_gone() -> bool:
 
 @contextlib.contextmanager
 def _termination_as_exception() -> Iterator[None]:
-    """Within it, SIGTERM and SIGHUP raise `Terminated` in the main thread, SIGINT `CtrlC`."""
+    """Within it, SIGTERM and SIGHUP raise `Terminated` in the main thread, SIGINT `CtrlC`.
+
+    SIGINT and SIGHUP stay ignored if they are, as in the background of a shell or under `nohup`.
+    """
 
     def interrupt(_signum: int, _frame: FrameType | None) -> NoReturn:
         raise CtrlC
@@ -217,13 +220,14 @@ def _termination_as_exception() -> Iterator[None]:
         give_up_soon()
         raise Terminated(signum)
 
+    handlers = {signal.SIGINT: interrupt, signal.SIGTERM: terminate}
+    if (hang_up := getattr(signal, "SIGHUP", None)) is not None:
+        handlers[hang_up] = terminate
     before = {
-        number: signal.signal(number, terminate)
-        for name in ("SIGTERM", "SIGHUP")
-        if (number := getattr(signal, name, None)) is not None
+        number: signal.signal(number, handler)
+        for number, handler in handlers.items()
+        if number == signal.SIGTERM or signal.getsignal(number) is not signal.SIG_IGN
     }
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        before[signal.SIGINT] = signal.signal(signal.SIGINT, interrupt)
     try:
         yield
     finally:

@@ -57,7 +57,7 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "config": _room("events errors files edited_files guard domain", "pydantic pydantic_core"),
         "prompts": _room("errors files"),
         "operators": _room("events errors domain", "reactivex"),
-        "processes": _room("programs errors operators", "reactivex psutil"),
+        "processes": _room("programs errors files operators", "reactivex psutil"),
         "sandbox": _room("programs errors files guard processes"),
         "folders": _room("errors operators", "reactivex watchdog psutil"),
         "sources": _room("folders processes"),

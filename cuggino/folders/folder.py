@@ -67,7 +67,8 @@ def folder_changes(folder: Path, *, poll_every: float = 1.0) -> Observable[objec
 
     A change is a visible entry created, deleted, moved or written to, and the folder itself
     removed, moved or created again, which the watch survives (as it survives the same of the two
-    folders above). Names that start with `.`, the content of subfolders, and reading do not count.
+    folders above; that one further above was moved is noticed at the next change). Names that
+    start with `.`, the content of subfolders, and reading do not count.
     A burst of changes is one item: at most one is in flight, posted after the change, so that a
     subscriber that reads the folder on receiving it sees the change.
 
@@ -184,7 +185,8 @@ class _Subscription:
             self._posted = self._changed = self._stale = False
             self._notice = None
         try:
-            if stale:
+            # What has changed in a folder that is gone is elsewhere: one far above was moved.
+            if stale or not self._absolute.is_dir():
                 self._renew()
             if notice is not None and not self._cancelled:
                 self._observer.on_next(notice)

@@ -346,9 +346,9 @@ class GitWork:
         )
 
     def _differing(self, start: State) -> Flow[set[str]]:
-        """Return the files that had uncommitted changes at the start."""
+        """Return the files that had uncommitted changes at the start: all, before any commit."""
         if start["head"] is None:
-            return set()
+            return {file.path for file in (yield from files_of(self._work.git, start["tree"]))}
         changes = yield from diff_trees(self._work.git, start["head"], start["tree"])
         return {change.path for change in changes}
 

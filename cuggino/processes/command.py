@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Literal, NamedTuple, Protocol
 
 from cuggino.errors import SpawnFailed, StorageError
+from cuggino.files import temporary_folder
 from cuggino.processes.exits import TICK, Exit
 from cuggino.processes.guardian_client import GUARDIAN
 from cuggino.processes.namespace import Namespace, StatusPipe, namespaces_can_be_ended
@@ -330,7 +331,7 @@ def _file(content: bytes = b"") -> IO[bytes]:
             return file
     except OSError as error:
         message = f"cannot write a temporary file: {error.strerror or error}"
-        hint = f"check the folder for temporary files, {tempfile.gettempdir()} (TMPDIR)"
+        hint = f"check the folder for temporary files, {temporary_folder()} (TMPDIR)"
         raise StorageError("start program", message, hint=hint) from error
 
 

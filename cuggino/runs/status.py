@@ -249,11 +249,11 @@ def waiting_runs(
     found: dict[str, Waiting] = {}
     seen: set[str] = set()
     for run in runs if waiting else ():
-        item = run.started.item or ""
+        item = item_name(run.started.item or "")
         if item and item in seen:
             continue
         seen.add(item)
-        names = [item_name(item)]
+        names = [item]
         if run.state == "spec_issue":
             issues = run.journal.entries.only(("LoopSpecIssue",))
             names += [str(getattr(entry.event, "filename", "")) for entry in issues]

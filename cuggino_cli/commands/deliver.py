@@ -60,8 +60,8 @@ _OF_THE_RUN = {
         ("cuggino deliver sync", "After SPEC.md has changed."),
         ("cuggino deliver -p ../shop --resume", "Resume an unfinished run of another project."),
         exits="0 all passed or verified, 11 max iterations, 12 usage limit, 13 budget, 14 too many "
-        "errors or no progress, 15 all blocked, 1 failed, 2 wrong usage, 130 interrupted (143 by "
-        "SIGTERM). After 1, 12, 13, 130 and 143 the run can be resumed.",
+        "errors or no progress, 15 all blocked, 1 failed, 2 wrong usage, 130 interrupted (129 by "
+        "SIGHUP, 143 by SIGTERM). After 1, 12, 13, 129, 130 and 143 the run can be resumed.",
         see=("doctor", "runs", "help config"),
     ),
 )

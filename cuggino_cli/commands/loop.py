@@ -96,8 +96,8 @@ class LoopGroup(Sectioned, click.Group):
         ("cuggino loop --resume", "Resume the latest unfinished run."),
         exits="0 complete, 11 max iterations, 12 usage limit, 13 budget, 14 too many errors or no "
         "progress, 15 all open jobs blocked, 1 failed, 2 wrong usage, configuration or "
-        "branch, 130 interrupted (143 by SIGTERM). After 1, 12, 13, 130 and 143 the run can be "
-        "resumed.",
+        "branch, 130 interrupted (129 by SIGHUP, 143 by SIGTERM). After 1, 12, 13, 129, 130 and "
+        "143 the run can be resumed.",
         see=("runs", "help exit-codes"),
     ),
 )

@@ -68,8 +68,8 @@ from cuggino_cli.options.trusting import check_trust
             "Record all sessions, to play them with --agent replay:api.jsonl.",
         ),
         exits="0 approved, 10 spec issue, 11 max iterations, 12 usage limit, 13 budget, 14 stalled,"
-        " 1 failed, 2 wrong usage, 130 interrupted (143 by SIGTERM). After 1, 12, 13, 130 and 143 "
-        "the run can be resumed.",
+        " 1 failed, 2 wrong usage, 130 interrupted (129 by SIGHUP, 143 by SIGTERM). After 1, 12, "
+        "13, 129, 130 and 143 the run can be resumed.",
         see=("setup", "watch", "runs", "help exit-codes"),
     ),
 )

@@ -80,8 +80,9 @@ def _slot_options(command: Command) -> Command:
         ),
         ("cuggino watch --cluster tls://head:8786", "On the workers of a Dask cluster."),
         ("cuggino watch --json >> watch.jsonl", "Save the events, for another program."),
-        exits="130 ended by Ctrl-C, 143 by SIGTERM, 13 budget, 14 a check that passes in the "
-        "project but not in a slot, 1 failed, 2 wrong usage. A watch does not end by itself.",
+        exits="130 ended by Ctrl-C, 129 by SIGHUP, 143 by SIGTERM, 13 budget, 14 a check that "
+        "passes in the project but not in a slot, 1 failed, 2 wrong usage. A watch does not end "
+        "by itself.",
         see=("backlog", "slots", "cluster", "runs"),
     ),
 )

@@ -314,6 +314,18 @@ def test_runs_of_one_item(project: Path, cli: Cli) -> None:
     assert "  parked  Log in (run 2 of 2)\n" in cli("runs")
 
 
+def test_runs_of_an_edited_item(project: Path, cli: Cli) -> None:
+    """A parked item waits once, at its latest run, however often its text has changed."""
+    for number, (run_id, digest) in enumerate(((ONE, "7f3a"), (TWO, "80bb"))):
+        at = AT + timedelta(hours=number)
+        record(project, run_id, *SAID, *APPROVED, at=at, focus="x", item=f"log-in.md {digest}")
+    (project / ".cuggino" / "parked").mkdir()
+    (project / ".cuggino" / "parked" / "log-in.md").write_text("# Log in\n")
+    shown = cli("runs").splitlines()
+    assert ["parked" in line for line in shown[1:3]] == [True, False]
+    assert "1 run waits for you: `cuggino status` lists what to do" == shown[-1]
+
+
 def emitted() -> Iterator[str]:
     return (ev.dump_event(event) for _, _, event in SAID if not event.tag.startswith("Stage"))
 

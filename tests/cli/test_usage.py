@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import json
+import os
 import re
 import shlex
 import signal
@@ -238,6 +239,42 @@ def test_an_ignored_signal() -> None:
     console_scripts._handle_signals()
     assert signal.SIG_IGN == signal.getsignal(signal.SIGINT)
     assert console_scripts._leave == signal.getsignal(signal.SIGTERM)
+
+
+@pytest.mark.parametrize("command", ["run x", "watch"])
+def test_no_folder_for_temporary_files(command: str, tmp_path: Path) -> None:
+    """On a full disk, where not even a temporary file can be written, a sentence says so."""
+    (tmp_path / ".specs").mkdir()
+    (tmp_path / ".specs" / "a.md").write_text("a page")
+    line = f'ulimit -f 0; exec "{sys.executable}" -P -m cuggino_cli {command}'
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        ["/bin/sh", "-c", line],
+        cwd=tmp_path,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    assert (1, 0) == (done.returncode, done.stderr.count("Traceback"))
+    assert f"check the folder for temporary files, {tmp_path} (TMPDIR)\n" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("sign", "stays"), [("SIGHUP", True), ("SIGINT", True), ("SIGTERM", False)]
+)
+def test_a_signal_that_is_ignored_at_the_start(sign: str, stays: bool) -> None:
+    """Under `nohup` a command outlives its terminal."""
+    number = signal.Signals[sign]
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        with main_module._termination_as_exception():
+            assert stays == (signal.getsignal(number) is signal.SIG_IGN)
+        assert signal.getsignal(number) is signal.SIG_IGN
+    finally:
+        signal.signal(number, before)
 
 
 def test_no_garbage_is_searched_for_while_a_command_is_imported(

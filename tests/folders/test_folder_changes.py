@@ -141,6 +141,20 @@ def test_the_folder_survives(watched: Watched, go: Callable[[Path], None], level
     assert watched.sees((watched.folder / "a").unlink)
 
 
+def test_a_move_far_above(tmp_path: Path) -> None:
+    """A folder that is changed while it is elsewhere is watched again when it is back."""
+    far, elsewhere = tmp_path / "far", tmp_path / "elsewhere"
+    folder = far / "outer" / "project" / "state" / "backlog"
+    with no_leaks():
+        watched = Watched(folder)
+        far.rename(elsewhere)
+        moved = elsewhere / folder.relative_to(far)
+        assert watched.sees(lambda: (moved / "a").write_text("1"))
+        assert watched.sees(lambda: elsewhere.rename(far))
+        assert watched.sees((folder / "a").unlink)
+        watched.dispose()
+
+
 def test_a_folder_that_comes_with_its_files(watched: Watched, tmp_path: Path) -> None:
     """A folder that is replaced by another, full one is watched in its stead."""
     other = tmp_path / "other"

@@ -206,6 +206,20 @@ def test_what_does_not_count(work: GitWork, project: GitProject) -> None:
     assert ("dirty.txt", "report.xml") == again.missing
 
 
+def test_before_the_first_commit(project: GitProject) -> None:
+    """All that is there at the start is uncommitted, and counts once it has changed."""
+    work = of(project)
+    project.write("dirty.txt", "by a person\n")
+    start = state(work)
+    project.write("app.py", "by an agent\n")
+    project.git("add", "app.py")
+    project.git("commit", "--quiet", "--message", "work")
+    assert Standing() == run(work.standing(start, checked=None, exclude=EXCLUDE))
+    project.write("dirty.txt", "by an agent\n")
+    found = run(work.standing(start, checked=None, exclude=EXCLUDE))
+    assert Standing(missing=("dirty.txt",)) == found
+
+
 @pytest.mark.parametrize("name", ["run.txt", "a.log"])
 def test_the_output_of_a_run_is_no_work(work: GitWork, project: GitProject, name: str) -> None:
     """A file of the project that this process prints into belongs to no commit."""

@@ -12,6 +12,7 @@ from reactivex import never, operators as ops, timer
 
 from cuggino import errors, events as ev
 from cuggino.storage import list_journals
+from cuggino.storage.focus import BIGGEST
 from tests.loops.slot_watching import SlotWatching, leave_killed
 
 SHORT = {
@@ -262,6 +263,15 @@ class TestFailures:
             assert not retry.counted
             assert 60 == retry.retry_in
             assert ["2.md"] == slots.trunk.landed[:1]
+
+    def test_an_item_that_no_prompt_can_hold(self, tmp_path: Path) -> None:
+        """Its attempts are counted, and no other item waits for it."""
+        slots = watching(tmp_path, "2.md", "3.md", slots=1, max_attempts=1)
+        slots.write("1.md", "x" * (BIGGEST + 1))
+        assert [
+            "0: work 1, parked 1, work 2",
+            "10: candidate 2, landing 2, work 3",
+        ] == short(slots.story(12))[:2]
 
     def test_fewer_slots_after_an_overload(self, tmp_path: Path) -> None:
         busy = errors.LoopError("p", "529", cause=errors.AgentFailed("529", reason="overloaded"))

@@ -15,6 +15,7 @@ from cuggino.errors import AgentFailed, ConfigError, LoopError
 from cuggino.events import AgentMessage, Event
 from cuggino.storage import list_journals, scan_journal
 from cuggino.storage.backlog import Backlog
+from cuggino.storage.focus import BIGGEST
 from cuggino.storage.moving import digest_of
 from tests.loops.slot_watching import SlotWatching
 from tests.loops.watching import Outcome, Watching, line
@@ -260,6 +261,18 @@ def test_unreadable_when_its_run_begins(tmp_path: Path, monkeypatch: pytest.Monk
     _forbid_reading(monkeypatch, "001.md")
     watching = Watching(tmp_path, loops=[(1, "approved")], max_attempts=2)
     watching.write(0, "001.md")
+    watching.write(0, "002.md")
+    assert (
+        "0 ProcessingItem 001.md, 0 ItemRetry 001.md, 0 ProcessingItem 002.md, "
+        "1 LoopApproved, 1 ItemCompleted 002.md, 60 ProcessingItem 001.md, "
+        "60 ItemParked 001.md"
+    ) == line(watching.story(65)[:7])
+
+
+def test_too_large_when_its_run_begins(tmp_path: Path) -> None:
+    """An item that no prompt can hold is retried, then parked, and stops no other."""
+    watching = Watching(tmp_path, loops=[(1, "approved")], max_attempts=2)
+    watching.write(0, "001.md", "x" * (BIGGEST + 1))
     watching.write(0, "002.md")
     assert (
         "0 ProcessingItem 001.md, 0 ItemRetry 001.md, 0 ProcessingItem 002.md, "

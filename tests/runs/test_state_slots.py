@@ -149,6 +149,22 @@ def test_unapproved_work_waits_for_no_landing() -> None:
     assert (["b.md"], 1) == ([one.item for one in activity.items], activity.parked)
 
 
+def test_a_candidate_whose_item_is_removed_waits_no_longer() -> None:
+    """Its work is kept; what an item has left in another slot says nothing about it."""
+    left = ev.WatchWorkKept(filename="a.md", slot=2, ref="refs/cuggino/kept/a.md/1", reason="files")
+    activity = after(*BEGUN, CANDIDATE, left)
+    assert ["a.md"] == [one.item for one in activity.queue]
+    gone = ev.WatchWorkKept(
+        filename="a.md",
+        slot=1,
+        ref="refs/cuggino/candidates/a.md",
+        reason="the item has left the backlog",
+    )
+    completed = ev.WatchItemCompleted(filename="b.md")
+    activity = after(gone, completed, ev.WatchBacklogWaiting(), start=activity)
+    assert ((), True) == (activity.items, activity.is_idle)
+
+
 def test_an_item_is_sent_back() -> None:
     """It waits for a slot and keeps its returns while it is worked on again."""
     back = ev.WatchSentBack(filename="a.md", reason="conflict", paths=("x",), returns=1)

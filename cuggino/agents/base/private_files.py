@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from cuggino.errors import StorageError
+from cuggino.files import temporary_folder
 
 PREFIX = "cuggino-session-"
 _NEW_S = 60.0
@@ -93,7 +94,7 @@ def _hold(path: Path, stack: ExitStack) -> None:
 def remove_abandoned() -> None:
     """Remove files that this user's killed processes left at least a minute ago."""
     now = time.time()
-    for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+    for path in Path(temporary_folder()).glob(f"{PREFIX}*"):
         with suppress(OSError):
             status = path.lstat()
             if status.st_uid == os.getuid() and now - status.st_mtime > _NEW_S:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from typing import Any, NamedTuple
 
 from cuggino.agents.base.agent import SpawnOptions
@@ -16,6 +15,7 @@ from cuggino.agents.cassettes.masking import MARK, mark
 from cuggino.agents.cassettes.places import Places, map_texts
 from cuggino.errors import ConfigError
 from cuggino.events import ToolCall
+from cuggino.files import temporary_folder
 from cuggino.guard import Policy, find_shfmt
 
 _SHOWN = 80
@@ -23,7 +23,7 @@ _SHOWN = 80
 
 _TEMPORARY = "|".join(
     dict.fromkeys(
-        re.escape(place) for place in (tempfile.gettempdir(), "/private/tmp", "/var/tmp", "/tmp")
+        re.escape(place) for place in (temporary_folder(), "/private/tmp", "/var/tmp", "/tmp")
     )
 )
 _DIFFERING: tuple[tuple[re.Pattern[str], str], ...] = tuple(

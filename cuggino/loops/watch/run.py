@@ -109,7 +109,7 @@ class Watch(Story):
         try:
             options = yield from items.task(name)
         except (ConfigError, StorageError) as error:
-            return (yield from items.failed(name, error))
+            return (yield from items.failed(name, error, common=False))
         if options is None:
             return None
         try:

@@ -367,7 +367,8 @@ class SlotWatch(Story):
             try:
                 options = yield from items.task(name)
             except (ConfigError, StorageError) as error:
-                yield from self._park(name, (yield from items.failed(name, error)))
+                reason = yield from items.failed(name, error, common=False)
+                yield from self._park(name, reason)
                 return
             if options is None:
                 return

@@ -31,6 +31,7 @@ from cuggino.runs.state.values import (
 )
 from cuggino.runs.tools import tool_target
 
+_CANDIDATES = "refs/cuggino/candidates/"
 _WORDS = 500
 """Characters kept of the agent's last message."""
 _TARGET = 500
@@ -590,6 +591,13 @@ def _lost(state: RunState, event: ev.AttemptLost, _at: datetime) -> RunState:
 @on(ev.WatchItemRetained)
 def _put_back(state: RunState, event: ev.WatchItemRetained, _at: datetime) -> RunState:
     return _put_away(state, event.filename)
+
+
+@on(ev.WatchWorkKept)
+def _abandoned(state: RunState, event: ev.WatchWorkKept, _at: datetime) -> RunState:
+    """End the wait of a candidate whose item has left the backlog; other work was never waiting."""
+    is_candidate = event.ref.startswith(_CANDIDATES)
+    return _put_away(state, event.filename) if is_candidate else state
 
 
 @on(ev.WatchItemRetry)
