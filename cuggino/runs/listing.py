@@ -46,8 +46,10 @@ class RecordedRun:
 
     @property
     def shown_state(self) -> str:
-        """The state that views show: `unchecked` for an approval that no check decided on."""
-        return shown_state(self.state, self.checked)
+        """The state that views show, such as `unchecked` or `all_passed`."""
+        delivery = self.delivery
+        ended = delivery.ended if delivery is not None else None
+        return shown_state(self.state, self.checked, ended.reason if ended is not None else None)
 
     @property
     def id(self) -> str:
@@ -96,11 +98,8 @@ class RecordedRun:
 
     @property
     def message(self) -> str:
-        """The error that ended the run, or ""."""
-        if self.digest.ended is not None and self.digest.ended.message:
-            return self.digest.ended.message
-        delivery = self.delivery
-        return delivery.ended.error if delivery is not None and delivery.ended is not None else ""
+        """The cause of the end, such as an error, or ""."""
+        return self.digest.message
 
     @property
     def delivery(self) -> Delivery | None:

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from cuggino.domain import item_name
 from cuggino.errors import StorageError
-from cuggino.events import QuotaUsed, RunEnded, RunStarted
+from cuggino.events import QuotaUsed, RunEnded, RunStarted, shown_state
 from cuggino.runs.listing import RecordedRun, Runs, resume_command, working_process
 from cuggino.runs.state import LASTING, RunState, RunStatus
 from cuggino.runs.tails import first_entry, live_journals
@@ -58,6 +58,11 @@ class LastRun:
     """The error that ended it, or the reason why it cannot be read."""
     resume: str | None = None
     """The command line that resumes it; None if it cannot be resumed."""
+
+    @property
+    def shown_state(self) -> str:
+        """The state that views show, such as `unchecked` or `all_passed`."""
+        return shown_state(self.state, self.checked, self.activity.reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
