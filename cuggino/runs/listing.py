@@ -8,6 +8,7 @@ import itertools
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from cuggino.errors import RunNotFound, StorageError
@@ -139,9 +140,13 @@ class UnreadableRun:
 
 
 class Runs:
-    """The recorded runs of one project, as they were when this was created."""
+    """The recorded runs of one project, as they were when this was created.
 
-    def __init__(self, project: str | os.PathLike[str]) -> None:
+    The duration of a run at work ends at the time `at`; default: the current time.
+    """
+
+    def __init__(self, project: str | os.PathLike[str], *, at: datetime | None = None) -> None:
+        self._at = at or datetime.now(UTC)
         workspace = Workspace(Path(project))
         self._folder = workspace.journal
         self._paths = list_journals(workspace.journal)
@@ -200,11 +205,12 @@ class Runs:
             StorageError: the journal cannot be read.
         """
         digest = digest_of(path)
+        state = self._state(digest)
         return RecordedRun(
             path=path,
             short_id=self.short_id(path),
-            digest=digest,
-            state=self._state(digest),
+            digest=_until(self._at, digest) if state == "running" else digest,
+            state=state,
         )
 
     def _state(self, digest: JournalDigest) -> RunStatus:
@@ -214,6 +220,13 @@ class Runs:
         # The live run started, or was resumed, after its process locked the workspace.
         live = worker is not None and (worker.since is None or digest.continued >= worker.since)
         return "running" if live else "killed"
+
+
+def _until(at: datetime, digest: JournalDigest) -> JournalDigest:
+    """Return the digest with the time since the last entry: an agent may be silent for long."""
+    silent = max((at - digest.last).total_seconds(), 0.0)
+    totals = digest.totals.model_copy(update={"duration": digest.totals.duration + silent})
+    return digest.model_copy(update={"totals": totals})
 
 
 def short_ids(ids: Iterable[str]) -> dict[str, str]:

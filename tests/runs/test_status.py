@@ -13,7 +13,14 @@ import pytest
 from reactivex.subject import Subject
 
 from cuggino import events as ev
-from cuggino.runs import ProjectStatus, follow_statuses, project_status, status_json
+from cuggino.runs import (
+    ProjectStatus,
+    RecordedRun,
+    Runs,
+    follow_statuses,
+    project_status,
+    status_json,
+)
 from cuggino.storage import Backlog, Origins, Workspace
 from cuggino.storage.journal import Journal
 from cuggino.testing import VirtualClock
@@ -86,6 +93,24 @@ def test_a_run_at_work(workspace: Workspace) -> None:
         activity.tool.target,
         activity.cost_usd,
     )
+
+
+def test_a_silent_run(workspace: Workspace) -> None:
+    """The list of runs counts the time since the last event of a run at work, as the status does.
+
+    The time of a killed run ends with its last event.
+    """
+    later = datetime.now(UTC) + timedelta(hours=1)
+    with working(workspace, *WORK):
+        (run,) = Runs(workspace.root, at=later).all()
+        activity = project_status(workspace.root, at=later).activity
+        assert isinstance(run, RecordedRun)
+        assert activity is not None
+        assert pytest.approx(activity.elapsed(later)) == run.totals.duration
+    (run,) = Runs(workspace.root, at=later).all()
+    assert isinstance(run, RecordedRun)
+    assert run.state == "killed"
+    assert run.totals.duration < 3600
 
 
 def test_a_watch_at_work(workspace: Workspace) -> None:
