@@ -20,6 +20,7 @@ from cuggino.runs import (
     follow_statuses,
     project_status,
     status_json,
+    waiting_runs,
 )
 from cuggino.storage import Backlog, Origins, Workspace
 from cuggino.storage.journal import Journal
@@ -190,6 +191,27 @@ def test_what_waits_while_nothing_runs(workspace: Workspace) -> None:
     assert [("spec-issue", "Which beta?"), ("parked", "it failed")] == [
         (one.kind, one.title) for one in found.waiting
     ]
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_run_with_a_question(workspace: Workspace, is_killed: bool) -> None:
+    """The list of runs names what a waiting run asks, until it is answered."""
+    issue = workspace.write_spec_issue("# Which beta?\n")
+    until = ev.PersonAnswers(question="Which beta?", issue=issue)
+    recorded(workspace, TWO, ev.RunEnded(state="approved")).close()
+    with working(workspace, ev.WaitingStarted(until=until, since=NOW)):
+        if not is_killed:
+            assert {ONE: "Which beta?"} == waits(workspace)
+    if is_killed:
+        assert {ONE: "Which beta?"} == waits(workspace)
+    (workspace.spec_issues / issue).unlink()
+    assert {} == waits(workspace)
+
+
+def waits(workspace: Workspace) -> dict[str, str]:
+    """Return what waits for the user by the id of its run."""
+    runs = [run for run in Runs(workspace.root).all() if isinstance(run, RecordedRun)]
+    return {run: one.title for run, one in waiting_runs(workspace.root, runs).items()}
 
 
 def test_a_killed_run(workspace: Workspace) -> None:
