@@ -65,7 +65,7 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON,
         ("cuggino runs --stats", "Success, cost and time by loop, role, agent, model, prompts."),
         ("cuggino runs replay 0193b2c1 --speed 10 --verbose", "Replay it ten times as fast."),
         ("cuggino runs --json | jq -r .run_id", "For another program."),
-        exits="0 shown, 2 no such run, or wrong usage.",
+        exits="0 shown, 1 its journal is broken, 2 no such run, or wrong usage.",
         see=("report", "run"),
     ),
 )
