@@ -14,14 +14,20 @@ from reactivex import from_iterable
 
 import cuggino
 from cuggino import events as ev
+from cuggino.notify.messages import result_message
 from cuggino.notify.night import Night
 from cuggino.report import build_report
-from cuggino.runs import RunState
-from cuggino.storage.journal import Entry, read_journal
-from cuggino.web.board import Live, live_line
+from cuggino.report.wording import state_of
+from cuggino.runs import Runs, RunState, project_status
+from cuggino.storage import Workspace
+from cuggino.storage.journal import Entry, Journal, read_journal
+from cuggino.web.board import BoardReader, Live, live_line
 from cuggino_cli.screen.fragments import paint
+from cuggino_cli.screen.overview import status_fragments
+from cuggino_cli.screen.runs import STATES
 from cuggino_cli.screen.summary import summary_fragments
-from tests.report.journals import FOLDER, NAMES, begin, entries_of
+from cuggino_cli.top.rows import rows
+from tests.report.journals import FOLDER, NAMES, START, begin, entries_of
 from tests.telemetry.exported import Exported, needs_otel
 
 COMMIT = ev.CommitPerformed(iteration=1, commit_hash="a1b2c3d", message="Do it\n\nwell")
@@ -188,3 +194,88 @@ def test_the_built_journals() -> None:
         "deliver": Facts(0.375, 1, 0, 2),
     }
     assert expected == {name: runs(entries) for name, entries in BUILT.items()}
+
+
+ENDS: dict[str, tuple[str, Sequence[ev.Event], str]] = {
+    "passed": ("passed", [ev.DeliverEnded(reason="all_passed"), ev.RunEnded(state="approved")], ""),
+    "verified": (
+        "verified",
+        [ev.DeliverEnded(reason="all_verified"), ev.RunEnded(state="approved")],
+        "",
+    ),
+    "blocked": (
+        "all blocked",
+        [ev.DeliverEnded(reason="all_blocked"), ev.RunEnded(state="ended")],
+        "",
+    ),
+    "sessions failed": (
+        "stalled",
+        [
+            ev.DeliverEnded(reason="max_retries_exceeded", error="no net"),
+            ev.RunEnded(state="stalled"),
+        ],
+        "no net",
+    ),
+    "complete": (
+        "approved",
+        [ev.PlanBuildEnded(reason="complete"), ev.RunEnded(state="approved")],
+        "",
+    ),
+    "builds failed": (
+        "stalled",
+        [
+            ev.PlanBuildEnded(reason="max_retries_exceeded", error="no net"),
+            ev.RunEnded(state="stalled"),
+        ],
+        "no net",
+    ),
+    "no progress": (
+        "stalled",
+        [
+            ev.LoopStalled(iteration=1, reason="no_progress", message="idle"),
+            ev.RunEnded(state="stalled"),
+        ],
+        "idle",
+    ),
+}
+"""The events at the end of a run, its state in words, and the cause."""
+
+
+@pytest.mark.parametrize(("word", "events", "cause"), ENDS.values(), ids=ENDS)
+def test_the_end(tmp_path: Path, word: str, events: Sequence[ev.Event], cause: str) -> None:
+    """Every view names the end of a run alike, and its cause."""
+    workspace = Workspace(tmp_path)
+    workspace.open()
+    started = {ev.DeliverEnded: "deliver", ev.PlanBuildEnded: "loop"}
+    kind = started.get(type(events[0]), "run")
+    begun = ev.RunStarted.model_validate(
+        {
+            "run_id": "0193b2c1-0000-7000-8000-000000000000",
+            "kind": kind,
+            "command": f"cuggino {kind}",
+            "agent": "claude",
+        }
+    )
+    journal = Journal.create(workspace.journal, begun, at=START, sync=False)
+    for event in events:
+        journal.append(event, at=START)
+    journal.close()
+
+    run, now = Runs(tmp_path).find(), project_status(tmp_path, at=START)
+    assert now.last is not None
+    assert (word, cause) == (STATES[run.shown_state][1], run.message)
+    assert (word, cause) == (STATES[now.last.shown_state][1], now.last.message)
+    shown = paint(status_fragments(now, columns=200), color=False)
+    assert f": {word}, " in shown
+    assert cause in shown
+    last = BoardReader(workspace).read(now=START).last
+    assert last is not None
+    assert (word, cause) == (state_of(last.state)[0], last.message)
+    report = build_report(read_journal(run.path).entries)
+    assert word == state_of(report.state, report.reason, report.checked)[0]
+    assert word in "".join(paint(row, color=False) for row in rows((now,), START, 200))
+    result = events[0]
+    assert isinstance(result, ev.RunResult)
+    notified = result_message(result, Night().add(result, START), START, subject="")
+    assert cause in notified.body
+    assert word == "all blocked" or word == "stalled" or word == notified.title.lower()

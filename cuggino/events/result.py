@@ -55,8 +55,14 @@ _EXIT_CODES: Mapping[RunOutcome, int] = {
 }
 
 
-def shown_state(state: str, checked: bool | None) -> str:
-    """Return the state that views show: `unchecked` for an approval that no check decided on."""
+def shown_state(state: str, checked: bool | None, reason: str | None = None) -> str:
+    """Return the state that views show.
+
+    It is `unchecked` for an approval that no check decided on. In the deliver loop nobody approves:
+    the state is the `reason` of the end if it is about all deliverables, such as `all_passed`.
+    """
+    if reason is not None and reason.startswith("all_") and state in ("approved", "ended"):
+        return reason
     return "unchecked" if state == "approved" and checked is False else state
 
 

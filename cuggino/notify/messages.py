@@ -23,6 +23,8 @@ _ANSWER = "Answer with `cuggino issues`."
 _ENDS: Mapping[str, str] = {
     "approved": "Approved",
     "unchecked": "Approved, unchecked",
+    "all_passed": "Passed",
+    "all_verified": "Verified",
     "planned": "Planned",
     "failed": "Failed",
     "spec_issue": "A spec issue waits for you",
@@ -139,7 +141,7 @@ def _end(
     if outcome in _OCCASIONS:
         occasions.add(_OCCASIONS[outcome])
     subject = night.counts() if night.state.kind == "watch" else subject
-    end = _ENDS[ev.shown_state(outcome, night.state.checked)]
+    end = _ENDS[ev.shown_state(outcome, night.state.checked, night.state.reason)]
     title = f"{end}: {subject}" if subject else end
     body = "\n".join(filter(None, [reason, *night.facts(now)]))
     return Message(frozenset(occasions), title, body)

@@ -21,7 +21,7 @@ from cuggino.report.morning import Unusual, compared, last_word, proof_of, unusu
 from cuggino.report.outcomes import LANDINGS, OUTCOMES, TONES
 from cuggino.report.times import Times
 from cuggino.report.transcript import fit_rows
-from cuggino.runs.state import StageTry
+from cuggino.runs.state import AGENT_KINDS, StageTry
 from cuggino.runs.words import SESSION_ENDS, counted, often
 
 PARTS: Final = (
@@ -169,6 +169,7 @@ def environment(*folders: Path) -> Environment:
         "json": wording.to_json,
         "statuses": _STATUSES,
         "outcomes": OUTCOMES,
+        "agents": AGENT_KINDS,
         "landed": LANDINGS,
         "session_ends": {end: (word, TONES[tone]) for end, (tone, word) in SESSION_ENDS.items()},
     }

@@ -60,6 +60,9 @@ def standing(delivery: Delivery | None, *, is_sync: bool = False) -> str:
 _STATES: Final = {
     "approved": ("approved", "good"),
     "unchecked": ("approved, unchecked", "warning"),
+    "all_passed": ("passed", "good"),
+    "all_verified": ("verified", "good"),
+    "all_blocked": ("all blocked", "warning"),
     "ended": ("ended", "neutral"),
     "spec_issue": ("spec issue", "warning"),
     "max_iterations": ("iterations used up", "warning"),
@@ -72,20 +75,14 @@ _STATES: Final = {
     "killed": ("killed", "bad"),
 }
 
-_REASONS: Final = {
-    ("approved", "all_passed"): ("passed", "good"),
-    ("approved", "all_verified"): ("verified", "good"),
-    ("ended", "all_blocked"): ("all blocked", "warning"),
-    ("max_iterations", "max_iterations"): ("sessions used up", "warning"),
-}
-"""Labels for reasons of the deliver loop, shown instead of the state."""
-
 
 def state_of(
     state: EndState | str, reason: DeliverExit | str | None = None, checked: bool | None = None
 ) -> tuple[str, str]:
     """Return the word for a state and its tone."""
-    known = _REASONS.get((state, reason or "")) or _STATES.get(shown_state(state, checked))
+    if reason == state == "max_iterations":  # of the deliver loop
+        return "sessions used up", "warning"
+    known = _STATES.get(shown_state(state, checked, reason))
     return known or (state.replace("_", " "), "neutral")
 
 

@@ -85,6 +85,7 @@ class DigestFold:
             continued=processes[-1].start,
             last=self._last.at,
             ended=self._last.event if isinstance(self._last.event, RunEnded) else None,
+            message=self.state.message,
             totals=self.state.totals,
             parts=self._parts.result() if self._parts is not None else (),
             delivered=_encoded(self.state.delivery) if is_delivery else None,

@@ -8,6 +8,7 @@ import itertools
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from cuggino.errors import RunNotFound, StorageError
@@ -46,8 +47,10 @@ class RecordedRun:
 
     @property
     def shown_state(self) -> str:
-        """The state that views show: `unchecked` for an approval that no check decided on."""
-        return shown_state(self.state, self.checked)
+        """The state that views show, such as `unchecked` or `all_passed`."""
+        delivery = self.delivery
+        ended = delivery.ended if delivery is not None else None
+        return shown_state(self.state, self.checked, ended.reason if ended is not None else None)
 
     @property
     def id(self) -> str:
@@ -96,11 +99,8 @@ class RecordedRun:
 
     @property
     def message(self) -> str:
-        """The error that ended the run, or ""."""
-        if self.digest.ended is not None and self.digest.ended.message:
-            return self.digest.ended.message
-        delivery = self.delivery
-        return delivery.ended.error if delivery is not None and delivery.ended is not None else ""
+        """The cause of the end, such as an error, or ""."""
+        return self.digest.message
 
     @property
     def delivery(self) -> Delivery | None:
@@ -140,9 +140,13 @@ class UnreadableRun:
 
 
 class Runs:
-    """The recorded runs of one project, as they were when this was created."""
+    """The recorded runs of one project, as they were when this was created.
 
-    def __init__(self, project: str | os.PathLike[str]) -> None:
+    The duration of a run at work ends at the time `at`; default: the current time.
+    """
+
+    def __init__(self, project: str | os.PathLike[str], *, at: datetime | None = None) -> None:
+        self._at = at or datetime.now(UTC)
         workspace = Workspace(Path(project))
         self._folder = workspace.journal
         self._paths = list_journals(workspace.journal)
@@ -201,11 +205,12 @@ class Runs:
             StorageError: the journal cannot be read.
         """
         digest = digest_of(path)
+        state = self._state(digest)
         return RecordedRun(
             path=path,
             short_id=self.short_id(path),
-            digest=digest,
-            state=self._state(digest),
+            digest=_until(self._at, digest) if state == "running" else digest,
+            state=state,
         )
 
     def _state(self, digest: JournalDigest) -> RunStatus:
@@ -215,6 +220,13 @@ class Runs:
         # The live run started, or was resumed, after its process locked the workspace.
         live = worker is not None and (worker.since is None or digest.continued >= worker.since)
         return "running" if live else "killed"
+
+
+def _until(at: datetime, digest: JournalDigest) -> JournalDigest:
+    """Return the digest with the time since the last entry: an agent may be silent for long."""
+    silent = max((at - digest.last).total_seconds(), 0.0)
+    totals = digest.totals.model_copy(update={"duration": digest.totals.duration + silent})
+    return digest.model_copy(update={"totals": totals})
 
 
 def short_ids(ids: Iterable[str]) -> dict[str, str]:

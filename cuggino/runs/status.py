@@ -11,7 +11,16 @@ from typing import Any, Literal, TypeAlias
 
 from cuggino.domain import item_name
 from cuggino.errors import StorageError
-from cuggino.events import QuotaUsed, RunEnded, RunStarted
+from cuggino.events import (
+    Event,
+    LoopSpecIssue,
+    PersonAnswers,
+    QuotaUsed,
+    RunEnded,
+    RunStarted,
+    WaitingStarted,
+    shown_state,
+)
 from cuggino.runs.listing import RecordedRun, Runs, resume_command, working_process
 from cuggino.runs.state import LASTING, RunState, RunStatus
 from cuggino.runs.tails import first_entry, live_journals
@@ -58,6 +67,11 @@ class LastRun:
     """The error that ended it, or the reason why it cannot be read."""
     resume: str | None = None
     """The command line that resumes it; None if it cannot be resumed."""
+
+    @property
+    def shown_state(self) -> str:
+        """The state that views show, such as `unchecked` or `all_passed`."""
+        return shown_state(self.state, self.checked, self.activity.reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,12 +268,22 @@ def waiting_runs(
             continue
         seen.add(item)
         names = [item]
-        if run.state == "spec_issue":
-            issues = run.journal.entries.only(("LoopSpecIssue",))
-            names += [str(getattr(entry.event, "filename", "")) for entry in issues]
+        is_open = run.state in ("spec_issue", "running") or run.resumable
+        if is_open and not run.started.has_runs:
+            asking = run.journal.entries.only(("LoopSpecIssue", "WaitingStarted"))
+            names += [_issue_of(entry.event) for entry in asking]
         for name in waiting.keys() & names:
             found[run.id] = waiting[name]
     return found
+
+
+def _issue_of(event: Event) -> str:
+    """Return the file of the question that a run asked with this event, or ""."""
+    match event:
+        case LoopSpecIssue(filename=issue) | WaitingStarted(until=PersonAnswers(issue=issue)):
+            return issue
+        case _:
+            return ""
 
 
 def _issues(workspace: Workspace, activity: RunState) -> Iterator[tuple[str, str]]:

@@ -30,6 +30,7 @@ from cuggino.report import (
     zone_at,
 )
 from cuggino.runs import RunState, resume_command, tool_target
+from cuggino.runs.state import AGENT_KINDS
 from cuggino.runs.words import counted, sent_back_text, short_number
 from cuggino.storage.journal import Entry, list_journals, origin_of
 from cuggino.web.board import (
@@ -57,11 +58,6 @@ __all__ = [
     "run_page",
     "stage_fragment",
 ]
-
-_AGENTS = frozenset(
-    {"planning", "implementing", "reviewing", "audit", "initializer", "coding", "sync", "verify"}
-)
-"""Kinds of stages with a transcript."""
 
 _AT_ONCE = ("plan", "jobs", "deliverables", "commits")
 """Parts of a run's page that are drawn with every change."""
@@ -390,7 +386,7 @@ def run_page(site: Site, fold: RunFold, *, seq: int) -> str:
     first = max(len(stages) - _MOST_STAGES, 0)
     opened = [place for place, one in enumerate(stages) if one.ending == "running"]
     if not opened and report.state == "killed":
-        opened = [place for place, one in enumerate(stages) if one.kind in _AGENTS][-1:]
+        opened = [place for place, one in enumerate(stages) if one.kind in AGENT_KINDS][-1:]
     view = fold.view(transcripts=opened)
     return _render(
         "run.html",
@@ -582,7 +578,6 @@ def _environment() -> Environment:
         "most_items": _MOST_ITEMS,
         "sent_back_text": sent_back_text,
         "tool_target": tool_target,
-        "agents": _AGENTS,
         "name_of": name_of,
         "question_name": question_name,
         "question_text": question_text,

@@ -28,7 +28,8 @@ from cuggino_cli.options.project import project_folder
         ("cuggino report 0193b2c1 -o login.html", "A run, by a prefix of its id."),
         ("cuggino report -o - | gzip > report.html.gz", "To another program."),
         ("cuggino report --json | jq .decisions", "The facts, for a script."),
-        exits="0 written, 2 there is no such run, or it cannot be written there.",
+        exits="0 written, 1 the journal is broken, 2 there is no such run, or it cannot be written "
+        "there.",
         see=("runs",),
     ),
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from contextlib import suppress
 from pathlib import Path
 from typing import cast
@@ -39,6 +38,7 @@ from cuggino_cli.follow.output import (
 from cuggino_cli.help.manual import Sectioned, manual
 from cuggino_cli.options.completing import run_ids
 from cuggino_cli.options.project import project_folder
+from cuggino_cli.options.recording import AT_ONCE, Speed
 from cuggino_cli.screen.runs import run_fragments, run_rows, runs_fragments
 from cuggino_cli.screen.stats import stats_fragments
 from cuggino_cli.screen.terminal import ColorMode
@@ -65,7 +65,7 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON,
         ("cuggino runs --stats", "Success, cost and time by loop, role, agent, model, prompts."),
         ("cuggino runs replay 0193b2c1 --speed 10 --verbose", "Replay it ten times as fast."),
         ("cuggino runs --json | jq -r .run_id", "For another program."),
-        exits="0 shown, 2 no such run, or wrong usage.",
+        exits="0 shown, 1 its journal is broken, 2 no such run, or wrong usage.",
         see=("report", "run"),
     ),
 )
@@ -142,16 +142,14 @@ def show(run_id: str, as_json: bool, color: ColorMode) -> int:
 @click.argument("run_id", metavar="ID", shell_complete=run_ids)
 @click.option(
     "--speed",
-    type=click.FloatRange(min=0),
-    default=0,
+    type=Speed(),
+    default=AT_ONCE,
     metavar="X",
-    help="1 is as recorded, 10 ten times as fast; 0, the default, without pauses.",
+    help=f"1 is as recorded, 10 ten times as fast; {AT_ONCE}, the default, without pauses.",
 )
 @output_options
 def replay(run_id: str, speed: float, output: OutputOptions) -> int:
     """Replay a run as it was shown."""
-    if math.isnan(speed):
-        raise click.UsageError("--speed is not a number.")
     run = _runs().find(run_id)
     if output.json:
         stream = cast("Observable[WatchEvent]", replay_run(run.path, speed=speed))

@@ -7,7 +7,6 @@ from datetime import datetime
 from itertools import groupby
 from types import MappingProxyType
 
-from cuggino.events import shown_state
 from cuggino.runs import LastRun, ProjectStatus, RunState, Waiting, cost_of, money, window_text
 from cuggino.runs.words import format_duration, sent_back_text
 from cuggino_cli.screen.columns import cut
@@ -241,7 +240,7 @@ def _quota(activity: RunState, now: datetime) -> Iterator[Fact]:
 
 
 def _last(last: LastRun, now: datetime) -> Iterator[Fact]:
-    state = shown_state(last.state, last.checked)
+    state = last.shown_state
     word = STATES[state][1] if state in STATES else state
     kind = f"cuggino {last.started.kind}" if last.started is not None else "run"
     how = "was killed" if last.state == "killed" else word

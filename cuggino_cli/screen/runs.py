@@ -95,7 +95,7 @@ def _row(run: RecordedRun | UnreadableRun, again: str, waits: Waiting | None) ->
     focus = title_of(started.focus or "") or _item_name(started)
     if delivery is not None:
         focus = _delivery_focus(delivery, started)
-    label, word = STATES[_state(run)]
+    label, word = STATES[run.shown_state]
     cells = (
         flat(run.short_id),
         word,
@@ -116,7 +116,7 @@ def run_fragments(run: RecordedRun, *, columns: int | None) -> list[Fragment]:
     Finished stages are shown if their outcome is an event; the others are internal steps. A
     delivery shows sessions and deliverables instead.
     """
-    delivery, state = run.delivery, _state(run)
+    delivery, state = run.delivery, run.shown_state
     label, word = STATES[state]
     lines = [[Fragment("heading", f"Run {run.started.run_id} "), Fragment(label, word)]]
     for name, text in _facts(run):
@@ -254,14 +254,6 @@ _STATUSES: Mapping[DeliverStatus, Label] = {
     "blocked": "caution",
     "pending": "plain",
 }
-
-
-def _state(run: RecordedRun) -> str:
-    """Return the state to show: for `deliver` the reason of its end."""
-    state, ended = run.shown_state, run.delivery.ended if run.delivery is not None else None
-    if ended is not None and state in ("approved", "ended") and ended.reason.startswith("all_"):
-        return ended.reason
-    return state
 
 
 def _delivery_focus(delivery: Delivery, started: RunStarted) -> str:

@@ -9,7 +9,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from cuggino.events import shown_state
 from cuggino.runs import LastRun, ProjectStatus, RunState, cost_of, money
 from cuggino.runs.words import format_duration
 from cuggino_cli.screen.columns import cut, padded, width
@@ -324,7 +323,7 @@ def _place(state: RunState) -> str:
 
 
 def _last(name: str, title: str, last: LastRun, now: datetime) -> _Cells:
-    state = shown_state(last.state, last.checked)
+    state = last.shown_state
     label, word = STATES.get(state, ("plain", state))
     what = last.message or (f"resume it: {last.resume}" if last.resume is not None else "")
     doing = ": ".join(filter(None, (when_text(last.at, now), flat(what))))

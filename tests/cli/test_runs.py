@@ -405,7 +405,8 @@ def test_replay_of_an_item(project: Path, cli: Cli) -> None:
 def test_an_invalid_speed(project: Path, cli: Cli, speed: str) -> None:
     """A negative or non-numeric speed is rejected."""
     record(project, ONE)
-    assert "--speed" in cli.err("runs", "replay", ONE, "--speed", speed)
+    told = cli.err("runs", "replay", ONE, "--speed", speed)
+    assert f"'{speed}' is not a speed such as 1, 2.5 or max." in told
 
 
 WORDS = [ev.AgentMessage(text=text) for text in "abcd"]

@@ -54,6 +54,17 @@ def test_every_journal_is_tested() -> None:
     assert known == NAMES
 
 
+def test_roles_of_a_plan_build_loop() -> None:
+    """Its phases are the roles, as in the statistics of runs; none is one of the small acts."""
+    paid = ev.SessionEnded(outcome="completed", cost_usd=0.25)
+    stages = ("plan#1", "build#2", "verify-build#3", "verify-job#4", "jobs#5")
+    report = build_report(
+        entries_of(*(one for name in stages for one in (begin(name), (name, paid))))
+    )
+    spent = {role.kind: (role.stages, role.cost_usd) for role in report.roles}
+    assert {"plan": (1, 0.25), "build": (1, 0.25), "judge": (2, 0.5), "other": (1, 0.25)} == spent
+
+
 @pytest.mark.real_agent
 def test_spending_of_a_long_run() -> None:
     """A long run keeps some moments of spending, in order, with the first and the last."""

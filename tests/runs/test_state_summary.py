@@ -415,6 +415,21 @@ def test_a_session_of_two_processes_is_one(tmp_path: Path) -> None:
     assert 2 == delivery.ended.sessions
 
 
+def test_a_session_that_waits_is_one() -> None:
+    """A session that was resumed after a wait has the cost and the time of both parts."""
+    begun = ev.DeliverSessionStarted(session=1, instruction="coding")
+    part = ev.DeliverSessionEnded(session=1, outcome="completed", cost_usd=0.5, duration=20.0)
+    least = part.model_copy(update={"cost_usd": None, "duration": 5.0})
+    delivery, at = Delivery(), datetime.now(UTC)
+    for event in (begun, ev.StageStarted(name="coding"), part) * 2:
+        delivery = delivery.add(event, at, "coding#1")
+    for event in (begun, ev.StageStarted(name="coding"), least):
+        delivery = delivery.add(event, at, "coding#2")
+    (session,) = delivery.sessions
+    assert session.ended is not None
+    assert (3, 1.0, 45.0) == (session.attempts, session.ended.cost_usd, session.ended.duration)
+
+
 def test_a_resumed_run_has_not_ended(tmp_path: Path) -> None:
     """The end in an earlier process is discarded once another one resumes."""
     run = deliver(tmp_path, TURNS[0], hanging(), seconds=7)

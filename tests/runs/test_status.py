@@ -13,7 +13,15 @@ import pytest
 from reactivex.subject import Subject
 
 from cuggino import events as ev
-from cuggino.runs import ProjectStatus, follow_statuses, project_status, status_json
+from cuggino.runs import (
+    ProjectStatus,
+    RecordedRun,
+    Runs,
+    follow_statuses,
+    project_status,
+    status_json,
+    waiting_runs,
+)
 from cuggino.storage import Backlog, Origins, Workspace
 from cuggino.storage.journal import Journal
 from cuggino.testing import VirtualClock
@@ -86,6 +94,24 @@ def test_a_run_at_work(workspace: Workspace) -> None:
         activity.tool.target,
         activity.cost_usd,
     )
+
+
+def test_a_silent_run(workspace: Workspace) -> None:
+    """The list of runs counts the time since the last event of a run at work, as the status does.
+
+    The time of a killed run ends with its last event.
+    """
+    later = datetime.now(UTC) + timedelta(hours=1)
+    with working(workspace, *WORK):
+        (run,) = Runs(workspace.root, at=later).all()
+        activity = project_status(workspace.root, at=later).activity
+        assert isinstance(run, RecordedRun)
+        assert activity is not None
+        assert pytest.approx(activity.elapsed(later)) == run.totals.duration
+    (run,) = Runs(workspace.root, at=later).all()
+    assert isinstance(run, RecordedRun)
+    assert run.state == "killed"
+    assert run.totals.duration < 3600
 
 
 def test_a_watch_at_work(workspace: Workspace) -> None:
@@ -165,6 +191,27 @@ def test_what_waits_while_nothing_runs(workspace: Workspace) -> None:
     assert [("spec-issue", "Which beta?"), ("parked", "it failed")] == [
         (one.kind, one.title) for one in found.waiting
     ]
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_run_with_a_question(workspace: Workspace, is_killed: bool) -> None:
+    """The list of runs names what a waiting run asks, until it is answered."""
+    issue = workspace.write_spec_issue("# Which beta?\n")
+    until = ev.PersonAnswers(question="Which beta?", issue=issue)
+    recorded(workspace, TWO, ev.RunEnded(state="approved")).close()
+    with working(workspace, ev.WaitingStarted(until=until, since=NOW)):
+        if not is_killed:
+            assert {ONE: "Which beta?"} == waits(workspace)
+    if is_killed:
+        assert {ONE: "Which beta?"} == waits(workspace)
+    (workspace.spec_issues / issue).unlink()
+    assert {} == waits(workspace)
+
+
+def waits(workspace: Workspace) -> dict[str, str]:
+    """Return what waits for the user by the id of its run."""
+    runs = [run for run in Runs(workspace.root).all() if isinstance(run, RecordedRun)]
+    return {run: one.title for run, one in waiting_runs(workspace.root, runs).items()}
 
 
 def test_a_killed_run(workspace: Workspace) -> None:

@@ -10,6 +10,7 @@ from cuggino.runs.state.publishing import with_state
 from cuggino.runs.state.run import RunState
 from cuggino.runs.state.steps import LASTING
 from cuggino.runs.state.values import (
+    AGENT_KINDS,
     ItemEnd,
     ItemPlace,
     ItemState,
@@ -32,6 +33,7 @@ from cuggino.runs.state.values import (
 from cuggino.runs.state.watched import Watched, delay_text
 
 __all__ = [
+    "AGENT_KINDS",
     "LASTING",
     "DeliverableCourse",
     "DeliveredSession",

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import NamedTuple, get_args
 
 from cuggino import events as ev
+from cuggino.domain import added_cost
 
 _INSTRUCTIONS = frozenset(get_args(ev.DeliverInstruction))
 
@@ -25,7 +26,22 @@ class DeliveredSession:
     attempts: int = 0
     """The number of times it was started."""
     ended: ev.DeliverSessionEnded | None = None
-    """The end of its last attempt; None while it runs, or if it was cut off."""
+    """The end of its last attempt, with the cost and time of all that ended; None while it runs, or
+    if it was cut off."""
+    before: ev.DeliverSessionEnded | None = None
+    """The same of the attempts before, which ended with a wait or were interrupted."""
+
+    def after(self, ended: ev.DeliverSessionEnded) -> DeliveredSession:
+        """Return the session after an attempt has ended."""
+        before = self.before
+        if before is None:
+            return replace(self, ended=ended)
+        whole = {
+            "cost_usd": added_cost(before.cost_usd, ended.cost_usd),
+            "cost_estimated": before.cost_estimated or ended.cost_estimated,
+            "duration": before.duration + ended.duration,
+        }
+        return replace(self, ended=ended.model_copy(update=whole))
 
     @property
     def is_failure(self) -> bool:
@@ -85,12 +101,17 @@ class Delivery:
                 return replace(self, sessions=(*self.sessions, begun))
             case ev.StageStarted(name=name) if name in _INSTRUCTIONS and self.sessions:
                 last = self.sessions[-1]
-                return self._with(
-                    replace(last, stage=stage, attempts=last.attempts + 1, ended=None)
+                again = replace(
+                    last,
+                    stage=stage,
+                    attempts=last.attempts + 1,
+                    ended=None,
+                    before=last.ended or last.before,
                 )
+                return self._with(again)
             case ev.DeliverSessionEnded(session=number):
                 known = next((one for one in self.sessions if one.session == number), None)
-                return self if known is None else self._with(replace(known, ended=event))
+                return self if known is None else self._with(known.after(event))
             case ev.DeliverablesListed():
                 return self._listed(event, at)
             case ev.RunContinued():

@@ -331,6 +331,11 @@ class RunState:
         return ev.checked_of(self.result)
 
     @property
+    def reason(self) -> ev.DeliverExit | None:
+        """The reason that the deliver loop ended; None in progress and for other loops."""
+        return self.processes[-1].reason if self.processes else None
+
+    @property
     def tbd_files(self) -> tuple[str, ...]:
         """Names of the files in `.cuggino/tbd/` that a stalled loop wrote."""
         return self.result.filenames if isinstance(self.result, ev.LoopStalled) else ()

@@ -15,7 +15,13 @@ from cuggino.runs.state.values import Ending, StageKind, StageTry
 _SESSIONS = frozenset(get_args(ev.DeliverInstruction))
 _SNAPSHOTS = "refs/cuggino/snapshots/"
 _AUDIT = "audit"
-_KINDS: Mapping[str, StageKind] = MappingProxyType({kind: kind for kind in get_args(StageKind)})
+_KINDS: Mapping[str, StageKind] = MappingProxyType(
+    {
+        **{kind: kind for kind in get_args(StageKind)},
+        "verify-build": "judge",
+        "verify-job": "judge",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

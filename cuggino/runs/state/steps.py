@@ -137,7 +137,9 @@ def _ended(state: RunState, event: ev.RunEnded, at: datetime) -> RunState:
     *earlier, last = state.processes or (process_begun(at),)
     message = event.message or last.message
     ended = replace(last, state=event.state, message=message, checked=event.checked)
-    return _over(state, event.state, event.message, processes=(*earlier, ended))
+    if event.state == "stalled" and isinstance(state.result, ev.LoopStalled):
+        message = message or state.result.message  # a finding of its own in the report
+    return _over(state, event.state, message, processes=(*earlier, ended))
 
 
 def _over(state: RunState, outcome: str, message: str, **changes: Any) -> RunState:
@@ -156,7 +158,7 @@ def _over(state: RunState, outcome: str, message: str, **changes: Any) -> RunSta
     )
 
 
-@on(ev.LoopApproved, ev.LoopMaxIterations, ev.LoopStalled, ev.PlanBuildEnded)
+@on(ev.LoopApproved, ev.LoopMaxIterations, ev.LoopStalled)
 def _result(state: RunState, event: ev.RunResult, _at: datetime) -> RunState:
     """Return the state after a result of the run, or of an item in a watch."""
     outcome = state.stage_outcome or event.outcome
@@ -171,6 +173,13 @@ def _delivery_ended(state: RunState, event: ev.DeliverEnded, at: datetime) -> Ru
     ended = replace(last, reason=event.reason, message=event.error)
     over = _result(state, event, at)
     return changed(over, kind="deliver", processes=(*earlier, ended))
+
+
+@on(ev.PlanBuildEnded)
+def _build_ended(state: RunState, event: ev.PlanBuildEnded, at: datetime) -> RunState:
+    *earlier, last = state.processes or (process_begun(at),)
+    ended = replace(last, message=event.error)
+    return changed(_result(state, event, at), processes=(*earlier, ended))
 
 
 @on(ev.LoopSpecIssue)

@@ -97,9 +97,21 @@ StageKind = Literal[
     "coding",
     "sync",
     "verify",
+    "plan",
+    "build",
+    "judge",
     "other",
 ]
 """The kind of a stage by its name; `other` are small acts of the loop itself."""
+
+AGENT_KINDS: frozenset[StageKind] = frozenset(
+    {
+        *("planning", "implementing", "reviewing", "audit"),
+        *("initializer", "coding", "sync", "verify"),
+        *("plan", "build", "judge"),
+    }
+)
+"""Kinds of stages with a transcript."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

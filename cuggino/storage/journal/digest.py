@@ -48,7 +48,7 @@ class JournalDigest(BaseModel):
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
-    v: Literal[5] = 5
+    v: Literal[6] = 6
     """The version of the format."""
     size: int
     """Bytes of the journal."""
@@ -63,6 +63,8 @@ class JournalDigest(BaseModel):
     """The time of the last entry."""
     ended: RunEnded | None
     """The end of the last process; None while it works, or if it was killed."""
+    message: str = ""
+    """The cause of the end, if any: an error, or what the result of the loop says."""
     totals: RunResumed
     parts: tuple[RunPart, ...] = ()
     """The sessions by role, agent and model; empty for a watch, whose items have runs."""
