@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter, methodcaller
@@ -245,11 +246,18 @@ class AttemptsRun(Story):
         self._slots = slots[after:]
         """The slots of the attempts, if they work on this machine."""
         self._places = places(services, options, most, run.session.id)
-        self._trunk = Trunk(gate_of(services, options))
+        self._gate = gate_of(services, options)
+        self._trunk = Trunk(self._gate)
         self._base = ""
         self._unanswered: LoopStalled | None = None
         """The result of the run if the landing was not approved in time."""
         self.commands: Commands = Commands(run.control)
+
+    def held(self) -> Flow[AbstractContextManager[object]]:
+        """Return a hold of the trunk, unless the watch of the item holds it."""
+        if self._target is not None:
+            return nullcontext()
+        return (yield from self._gate.held(command=self._options.command, since=self._run.began))
 
     def run(self) -> Flow[None]:
         """Race, choose and land, round by round, until something has landed."""

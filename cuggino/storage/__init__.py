@@ -65,7 +65,7 @@ from cuggino.storage.journal import (
     scan_journal,
 )
 from cuggino.storage.known import known_projects, remember_project
-from cuggino.storage.lock import LockOwner
+from cuggino.storage.lock import LockOwner, WorkspaceLock
 from cuggino.storage.moving import digest_of
 from cuggino.storage.origins import Origin, Origins, imported_name
 from cuggino.storage.proposals import Proposal, Proposals
@@ -117,6 +117,7 @@ __all__ = [
     "UnverifiedJobs",
     "VerifiedFile",
     "Workspace",
+    "WorkspaceLock",
     "Written",
     "announce_page",
     "answer_issue",

@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -31,6 +31,16 @@ class LockOwner:
     """Earlier owners that were killed; processes of theirs may be orphaned."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A lock that this process holds."""
+
+    lock: FileLock
+    inode: int
+    owner: str
+    """The content of the owner's file."""
+
+
 class WorkspaceLock:
     """The lock of one workspace folder; the system releases it when the process dies."""
 
@@ -38,7 +48,7 @@ class WorkspaceLock:
         self._folder = folder
         # Not in the lock file, which the lock library may truncate.
         self._owner = folder / "lock.json"
-        self._held = False
+        self._held: _Held | None = None
         self._inside = threading.Lock()
 
     @contextmanager
@@ -48,13 +58,7 @@ class WorkspaceLock:
         Raises:
             WorkspaceLocked: it is held, by this process or another.
         """
-        with storing("lock workspace", self._folder):
-            self._folder.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self._folder / "lock", thread_local=False)
-            try:
-                lock.acquire(timeout=0)
-            except Timeout:
-                raise self._refusal() from None
+        lock, inode = self._taken()
         try:
             before = self.owner() or LockOwner()
             killed = [*before.killed, *([before.pid] if before.pid else [])]
@@ -65,15 +69,62 @@ class WorkspaceLock:
             }
             if killed := [pid for pid in dict.fromkeys(killed) if pid != os.getpid()]:
                 owner["killed"] = killed
-            with storing("lock workspace", self._owner):
-                write_atomic(self._owner, json.dumps(owner) + "\n")
-            self._held = True
+            self._held = _Held(lock, inode, json.dumps(owner) + "\n")
+            self._record_owner()
+        except BaseException:
+            self._held = None
+            lock.release()
+            raise
+        try:
             yield
         finally:
-            self._held = False
-            with suppress(OSError):
-                self._owner.unlink(missing_ok=True)
-            lock.release()
+            held, is_own = self._held, self._is_in_place()
+            self._held = None
+            if is_own:  # else the file is that of another owner
+                with suppress(OSError):
+                    self._owner.unlink(missing_ok=True)
+            held.lock.release()
+
+    def keep(self) -> None:
+        """Take the lock again if its file was removed or replaced while this object holds it.
+
+        Without the file, another process could take the lock, too.
+
+        Raises:
+            WorkspaceLocked: another process holds the workspace by now.
+        """
+        if self._held is None:
+            return
+        if not self._is_in_place():
+            lock, inode = self._taken()
+            self._held.lock.release()
+            self._held = replace(self._held, lock=lock, inode=inode)
+            self._record_owner()
+        elif not self._owner.exists():
+            self._record_owner()
+
+    def _taken(self) -> tuple[FileLock, int]:
+        """Take the lock; return it with the inode of its file."""
+        with storing("lock workspace", self._folder):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self._folder / "lock", thread_local=False)
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                raise self._refusal() from None
+            return lock, (self._folder / "lock").stat().st_ino
+
+    def _is_in_place(self) -> bool:
+        assert self._held is not None
+        try:
+            return (self._folder / "lock").stat().st_ino == self._held.inode
+        except OSError:
+            return False
+
+    def _record_owner(self) -> None:
+        assert self._held is not None
+        with storing("lock workspace", self._owner):
+            write_atomic(self._owner, self._held.owner)
 
     @contextmanager
     def hold_for_session(self, *, command: str, since: datetime | None) -> Iterator[None]:
@@ -85,7 +136,7 @@ class WorkspaceLock:
         if not self._inside.acquire(blocking=False):
             raise self._refusal()
         try:
-            with nullcontext() if self._held else self.hold(command=command, since=since):
+            with self.hold(command=command, since=since) if self._held is None else nullcontext():
                 yield
         finally:
             self._inside.release()

@@ -163,6 +163,14 @@ class Workspace:
         self._check_links()
         return self._lock.hold(command=command, since=since)
 
+    def keep_lock(self) -> None:
+        """Take the lock again if this object holds it and its file was removed meanwhile.
+
+        Raises:
+            WorkspaceLocked: another process holds the workspace by now.
+        """
+        self._lock.keep()
+
     def owner(self) -> LockOwner | None:
         """Return the process that holds the workspace, or held it and was killed, or None."""
         return self._lock.owner()

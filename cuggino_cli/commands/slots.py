@@ -122,7 +122,7 @@ def _lines(listing: SlotListing) -> Iterator[str]:
 def _line(folder: SlotFolder, home: Path) -> str:
     state = {"gate": "a gate tree", "remains": "left by a killed process"}.get(folder.kind, "")
     if folder.busy:
-        state = "a run is at work" if folder.kind in ("slot", "hand") else state
+        state = "in use by a run" if folder.kind in ("slot", "hand") else state
     elif folder.unlanded:
         state = folder.unlanded
     elif folder.kind in ("slot", "hand"):

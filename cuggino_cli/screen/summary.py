@@ -89,6 +89,8 @@ def _rows(run: RunState, duration_s: float) -> Iterable[tuple[str, str]]:
         yield "Undone" if name == run.undone[0][0] else "", f"{name}: {reason}"
     for message in run.failed_commits:
         yield "", f"failed: {message}"
+    if run.failed_push:
+        yield "Not pushed", run.failed_push
     for path in run.gate_changed:
         yield (
             "Changed" if path == run.gate_changed[0] else "",

@@ -428,7 +428,7 @@ def test_while_a_run_works(slotted: SlottedProject, cli: Cli) -> None:
     """A run that holds the project is shown, and nothing is removed meanwhile."""
     workspace = Workspace(slotted.root)
     with workspace.lock(command="cuggino watch"):
-        assert "a run is at work" in cli("slots", "list")
+        assert "in use by a run" in cli("slots", "list")
         assert "in use by process" in cli.err("slots", "clean")
     assert slotted.slot(1).root.exists()
 

@@ -115,6 +115,23 @@ def test_a_folder_that_is_gone(words: str, here: Path, cli: Cli) -> None:
     assert ("", told) == cli.printed()
 
 
+def test_the_module_in_a_folder_that_is_gone(here: Path) -> None:
+    """Python, which adds the current folder to its path, reports it, too."""
+    script = 'rmdir "$PWD" && exec "$0" -m cuggino_cli status'
+    done = subprocess.run(
+        ["sh", "-c", script, sys.executable],
+        cwd=here,
+        env={**os.environ, "PYTHONPATH": str(Path(main_module.__file__).parent.parent)},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert done.stderr.endswith("the current folder does not exist any more\n  change the folder\n")
+
+
 def test_an_error_that_looks_like_the_end_of_input(monkeypatch: pytest.MonkeyPatch) -> None:
     """A defect that raises `EOFError` is not an interruption by the user."""
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from reactivex.subject import Subject
 
 import cuggino
-from cuggino import events as ev
-from cuggino.errors import ConfigError, Interrupted
+from cuggino import Runtime, events as ev
+from cuggino.errors import ConfigError, Interrupted, WorkspaceLocked
 from cuggino.loops import Returned
 from cuggino.processes.process_tree import Ladder, ProcessTree
 from cuggino.stages.slots import TRUNK, candidate_ref
+from cuggino.storage import Workspace
 from tests.git_project import isolate_git
 from tests.limits import LIMIT
 from tests.loops.slot_project import SlotProject
@@ -71,6 +73,38 @@ def patient(end: Callable[..., None]) -> Callable[..., None]:
 
 def completed(events: Sequence[ev.Event]) -> list[str]:
     return sorted(e.filename for e in events if isinstance(e, ev.WatchItemCompleted))
+
+
+class TestHold:
+    """One process at a time works in a workspace and lands in a repository."""
+
+    def test_a_second_watch_in_a_linked_work_tree_is_refused(self, tmp_path: Path) -> None:
+        """It would take the trunk away from the first one, whose items could not land."""
+        project = SlotProject(tmp_path)
+        linked = tmp_path / "linked"
+        project.git.git("worktree", "add", "-q", str(linked))
+        first = project.runtime()
+        second = Runtime.live(cwd=linked, config=project.config, agent=first.agent)
+        for event in cuggino.iterate(first.watch()):
+            if isinstance(event, ev.WatchBacklogWaiting):
+                with pytest.raises(WorkspaceLocked, match="is in use by process"):
+                    next(cuggino.iterate(second.watch()))
+                break
+        assert isinstance(next(cuggino.iterate(second.watch())), ev.Event)
+
+    def test_a_watch_whose_lock_another_process_has_taken(self, tmp_path: Path) -> None:
+        """The lock was removed while the watch waited; it begins nothing any more."""
+        project = SlotProject(tmp_path, slots=1)
+        other = Workspace(project.folder)
+        with ExitStack() as stack:
+            with pytest.raises(WorkspaceLocked):
+                for event in cuggino.iterate(project.runtime().watch()):
+                    assert not isinstance(event, ev.WatchProcessingItem)
+                    if isinstance(event, ev.WatchBacklogWaiting):
+                        (project.workspace.folder / "lock").unlink()
+                        stack.enter_context(other.lock())
+                        project.item("1", "echo 1 >shared.txt")
+            assert other.holder() is not None
 
 
 class TestPieces:

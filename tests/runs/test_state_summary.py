@@ -56,7 +56,7 @@ ISSUE = ev.LoopSpecIssue(iteration=1, content="unclear", filename="x.md")
 OF_TALLY = ("rounds", "tasks", "agents", "commits")
 OF_STATE = (
     *("ending", "cost_usd", "usage", "done", "parked", "landings", "sent_back_count", "kind"),
-    *("deliverables", "failed_commits", "gate_changed", "lost_base", "tbd_files"),
+    *("deliverables", "failed_commits", "failed_push", "gate_changed", "lost_base", "tbd_files"),
     *("spec_issue_file", "calls"),
 )
 
@@ -123,6 +123,14 @@ def test_whole_run() -> None:
 def test_single_events(expected: dict[str, Any], event: ev.Event) -> None:
     """The last event of a loop is its outcome; what a person should look at is kept."""
     assert shown(**expected) == facts(folded(event))
+
+
+def test_a_later_push_has_the_commits_of_a_failed_one() -> None:
+    """Only the failure of the last push is kept."""
+    failed = ev.PushFailed(iteration=1, message="rejected")
+    pushed = ev.PushPerformed(iteration=1, commit_hash="a1", remote="origin/main")
+    assert "rejected" == folded(failed).failed_push == folded(pushed, failed).failed_push
+    assert "" == folded(failed, pushed).failed_push
 
 
 def test_watch() -> None:

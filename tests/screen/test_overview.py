@@ -320,6 +320,7 @@ def test_approved() -> None:
             cost_estimated=True,
         ),
         failed_commits=("git commit exited with code 1",),
+        failed_push="git push exited with code 1",
         gate_changed=("check.sh", "tests/test_a.py"),
     )
     assert summary_lines(summary) == [
@@ -332,6 +333,7 @@ def test_approved() -> None:
         "             a1b2c3d Add a",
         "             b2c3d4e Add b",
         "             failed: git commit exited with code 1",
+        "  Not pushed git push exited with code 1",
         "  Changed    check.sh (check, tests or specs)",
         "             tests/test_a.py (check, tests or specs)",
         "  Cost       ~$1.25",

@@ -8,7 +8,8 @@ import re
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from uuid import UUID
@@ -302,6 +303,45 @@ def test_a_second_run_in_this_process_is_refused(tmp_path: Path) -> None:
             assert os.getpid() == refusal(Workspace(tmp_path)).pid
     with Workspace(tmp_path).lock():
         pass
+
+
+class TestRemovedLock:
+    """A lock whose file is removed while it is held, as by `git clean`."""
+
+    @pytest.mark.parametrize("names", [["lock"], ["lock.json"], ["lock", "lock.json"]])
+    def test_it_is_taken_again(self, tmp_path: Path, names: list[str]) -> None:
+        """Others are refused again, and learn who the owner is."""
+        workspace = Workspace(tmp_path)
+        with no_leaks(), workspace.lock(command="cuggino watch", since=SINCE):
+            workspace.keep_lock()
+            for name in names:
+                (workspace.folder / name).unlink()
+            workspace.keep_lock()
+            assert "cuggino watch" == refusal(Workspace(tmp_path)).command
+            assert workspace.owner() == workspace.holder()
+        assert workspace.owner() is None
+        workspace.keep_lock()
+        assert workspace.holder() is None
+
+    def test_another_owner_keeps_it(self, tmp_path: Path) -> None:
+        """The first owner is refused, and leaves the files of the second one as they are."""
+        first, second = Workspace(tmp_path), Workspace(tmp_path)
+        with second_lock(first, second), pytest.raises(WorkspaceLocked):
+            first.keep_lock()
+
+
+@contextmanager
+def second_lock(first: Workspace, second: Workspace) -> Iterator[None]:
+    """Hold the first, remove its lock, and hold the second within the block and after it."""
+    with ExitStack() as stack:
+        with first.lock(command="first"):
+            (first.folder / "lock").unlink()
+            stack.enter_context(second.lock(command="second"))
+            yield
+        owner = second.owner()
+        assert owner is not None
+        assert "second" == owner.command
+        assert "second" == refusal(first).command
 
 
 def test_sessions_within_a_lock(tmp_path: Path) -> None:

@@ -186,7 +186,10 @@ def _run(services: Services, options: RunOptions, make: MakeStory, frame: Frame)
         if not frame.ledger:
             outlook = forecast_of(workspace, options, run_id=session.id, now=here.now)
         notices = (*filter(None, (chosen, outlook)), *options.notices())
-        with nullcontext() if frame.control is not None else _obeyed(run, story):
+        with (
+            (yield from story.held()),
+            nullcontext() if frame.control is not None else _obeyed(run, story),
+        ):
             if options.journal:
                 yield from _recorded(run, story, frame, notices, earlier)
             else:

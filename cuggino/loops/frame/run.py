@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -153,8 +154,10 @@ class Run:
 
         Raises:
             Interrupted: a person has stopped the run.
+            WorkspaceLocked: the lock was removed, and another process has taken it.
         """
         yield from self.control.stand_still()
+        self.services.workspace.keep_lock()
         yield from self.branch_seen()
         if self.services.save is not None:
             yield from ask(self.interruption.ending(self.services.save()))
@@ -307,6 +310,11 @@ class Story(ABC):
     """True if another process can resume the run; final at its end."""
     commands: Commands | None = None
     """Hands out a person's commands; by default, all are for the run."""
+
+    def held(self) -> Flow[AbstractContextManager[object]]:
+        """Return what the run holds beside the workspace; by default nothing."""
+        yield from ()
+        return nullcontext()
 
     def opening(self) -> Flow[None]:
         """Emit what every process of the run repeats; it is not journaled as part of the story."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -90,7 +91,8 @@ class HandsRun(CodingRun):
             ),
             inside,
         )
-        self._trunk = Trunk(gate_of(run.services, options), land_as="commits")
+        self._landing_gate = gate_of(run.services, options)
+        self._trunk = Trunk(self._landing_gate, land_as="commits")
         self._places_of = places
         self._tasks: Tasks | None = None
         self.commands: Commands = Commands(
@@ -98,6 +100,11 @@ class HandsRun(CodingRun):
             is_known=lambda name: self._tasks is not None and name in self._tasks,
             put_aside=lambda name: self._tasks.skipped(name) if self._tasks is not None else None,
         )
+
+    def held(self) -> Flow[AbstractContextManager[object]]:
+        """Return a hold of the trunk."""
+        command, since = self._user_options.command, self._user_run.began
+        return (yield from self._landing_gate.held(command=command, since=since))
 
     def opening(self) -> Flow[None]:
         """Make the clone, unless an earlier process has.

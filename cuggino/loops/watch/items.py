@@ -180,6 +180,12 @@ class Items:
         )
 
     def _listing(self) -> Listing:
+        """List the backlog, in a workspace that this process still holds.
+
+        Raises:
+            WorkspaceLocked: the lock was removed, and another process has taken it.
+        """
+        self._run.services.workspace.keep_lock()
         survey = self.backlog.survey()
         return Listing(survey, self.backlog.order(survey.items, now=self._run.lane.now))
 

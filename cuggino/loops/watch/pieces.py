@@ -19,7 +19,7 @@ from cuggino.loops.frame.resuming import latest_run_of
 from cuggino.loops.watch.items import item_options
 from cuggino.loops.watch.options import WatchRunOptions
 from cuggino.loops.watch.placement import Returned, Work, work_placed
-from cuggino.loops.watch.places import places_of
+from cuggino.loops.watch.places import gate_of, places_of
 from cuggino.operators import Flow, ask, emit, flow, forward, on_loop
 from cuggino.stages import Services, act
 from cuggino.storage import Backlog
@@ -69,8 +69,9 @@ def land_item(
     item, workspace = candidate.filename, services.workspace
 
     def story() -> Flow[None]:
-        trunk, backlog = places_of(services, options).trunk, Backlog(workspace)
-        with workspace.lock(command="land"):
+        places, backlog = places_of(services, options), Backlog(workspace)
+        trunk, held = places.trunk, (yield from gate_of(services, options).held(command="land"))
+        with workspace.lock(command="land"), held:
             workspace.open()
             title = yield from ask(act(partial(backlog.title, item)))
             yield from forward(trunk.open())

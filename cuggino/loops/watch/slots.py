@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -175,6 +176,13 @@ class SlotWatch(Story):
     def _has_attempts(self) -> bool:
         """Return whether several attempts at an item have places beside the slots."""
         return self._places.placement.slots <= MOST_SLOTS
+
+    def held(self) -> Flow[AbstractContextManager[object]]:
+        """Return a hold of the trunk."""
+        gate = self._places.gate
+        if gate is None:
+            return nullcontext()
+        return (yield from gate.held(command=self._options.command, since=self._run.began))
 
     def run(self) -> Flow[None]:
         """Wait until something can begin, and work until nothing can; indefinitely."""

@@ -120,6 +120,8 @@ class RunState:
     """Their latest counts."""
     failed_commits: tuple[str, ...] = ()
     """The error of each failed commit."""
+    failed_push: str = ""
+    """The error of the last push, "" if it succeeded: it had all commits before it."""
     gate_changed: tuple[str, ...] = ()
     """Files of the check, removed tests and specifications that changed during the run."""
     lost_base: str | None = None

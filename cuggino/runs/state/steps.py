@@ -732,6 +732,16 @@ def _commit_failed(state: RunState, event: ev.CommitFailed, _at: datetime) -> Ru
     return changed(state, failed_commits=(*state.failed_commits, event.message))
 
 
+@on(ev.PushFailed)
+def _push_failed(state: RunState, event: ev.PushFailed, _at: datetime) -> RunState:
+    return changed(state, failed_push=event.message)
+
+
+@on(ev.PushPerformed)
+def _pushed(state: RunState, _event: object, _at: datetime) -> RunState:
+    return changed(state, failed_push="") if state.failed_push else state
+
+
 @on(ev.GateChanged)
 def _gate_changed(state: RunState, event: ev.GateChanged, _at: datetime) -> RunState:
     return changed(state, gate_changed=event.paths)

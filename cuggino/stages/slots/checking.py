@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -35,6 +37,7 @@ from cuggino.stages.slots.folder import Slot
 from cuggino.stages.slots.gate_tree import GateTree, Merged, NotMerged
 from cuggino.stages.slots.position import Place, commit_named, place_of
 from cuggino.stages.slots.refs import candidate_ref
+from cuggino.storage import WorkspaceLock
 
 ITEM = "Item"
 """The trailer of a landing's commit that names its item."""
@@ -115,6 +118,19 @@ class Gate:
             gate = GateTree(place, self._slot(place), timeout=self._timeout)
             self._known = place, gate
         return self._known
+
+    def held(
+        self, *, command: str, since: datetime | None = None
+    ) -> Flow[AbstractContextManager[None]]:
+        """Return a context that holds the trunk: one process at a time in a repository.
+
+        Linked work trees share the trunk and the refs of candidates, so they exclude each other.
+
+        Raises:
+            WorkspaceLocked: on entering, if another process holds it.
+        """
+        place, _ = yield from self.located()
+        return WorkspaceLock(place.layout.common / "cuggino").hold(command=command, since=since)
 
     def _slot(self, place: Place) -> Slot:
         root = self._gate_folder
