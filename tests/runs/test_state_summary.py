@@ -147,6 +147,8 @@ def test_watch() -> None:
         calls=("Answer: unclear",),
     )
     assert facts(second) == shown(rounds=2, agents=1, done=1, kind="watch")
+    assert "interrupted" == after(ev.RunEnded(state="interrupted"), start=first).ending
+    assert "spec_issue" == after(ev.RunEnded(state="ended"), start=first).ending
 
 
 @each("outcome", ["failed", "interrupted"])

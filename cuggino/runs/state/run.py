@@ -321,11 +321,15 @@ class RunState:
 
     @property
     def ending(self) -> ev.RunOutcome | None:
-        """How the run ended, or in a watch the last item's run; None while it works."""
-        if self.result is None:
-            known = self.outcome in ("interrupted", "failed", "quota", "budget")
-            return cast("ev.RunOutcome", self.outcome) if known else None
-        return self.result.outcome
+        """How the run ended; None while it works.
+
+        A watch that was not cut off ends as its last item.
+        """
+        if self.result is not None and self.kind != "watch":
+            return self.result.outcome
+        if self.outcome in ("interrupted", "failed", "quota", "budget"):
+            return cast("ev.RunOutcome", self.outcome)
+        return None if self.result is None else self.result.outcome
 
     @property
     def checked(self) -> bool | None:
