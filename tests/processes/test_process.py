@@ -8,6 +8,7 @@ import io
 import os
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -459,8 +460,12 @@ assert not is_read()
 def test_lines_that_follow_each_other_quickly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are read together after a while, or at once when the program ends."""
-    monkeypatch.setattr(reading, "GATHER", LIMIT * 10)
+    """They are read together after a while, or at once when the program ends; the first is alone.
+
+    The pause is longer than the machine has been up.
+    """
+    uptime = time.monotonic()
+    monkeypatch.setattr(reading, "GATHER", uptime + LIMIT * 10)
     stream = process_batches(python(PRINTS), cwd=tmp_path, env=dict(os.environ), stdin=b"")
     recorder = Recorder(stream).wait()
     assert recorder.items == [[b"a"], [b"b"], [b"c", b"d", b"e"]]
