@@ -342,6 +342,38 @@ def _raise(*_: object) -> Any:
     raise ZeroDivisionError("of the function")
 
 
+BOTH: MappingProxyType[str, Callable[[Observable[Any], Observable[Any]], Observable[Any]]] = (
+    MappingProxyType(
+        {
+            "acquire_release": lambda one, other: acquire_release(
+                other.subscribe, lambda _: one, lambda held: held.dispose()
+            ),
+            "alongside": lambda one, other: one.pipe(alongside(other)),
+            "interrupt_when": lambda one, other: one.pipe(interrupt_when(other)),
+            "merge_at_most": lambda one, other: rx.of(one, other).pipe(merge_at_most(2)),
+            "merge_at_most, source": lambda one, other: one.pipe(
+                ops.start_with(other), merge_at_most(2)
+            ),
+            "merge_now": merge_now,
+        }
+    )
+)
+"""What holds two streams at a time."""
+
+
+@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("first", [True, False])
+def test_one_of_two_releases_fails(name: str, first: bool) -> None:
+    """A disposal releases the other one too, before it raises the error."""
+    released: list[None] = []
+    fails = acquire_release(int, lambda _: rx.never(), _raise)
+    works = acquire_release(int, lambda _: rx.never(), lambda _: released.append(None))
+    held = BOTH[name](*((fails, works) if first else (works, fails))).subscribe()
+    with pytest.raises(ZeroDivisionError):
+        held.dispose()
+    assert [None] == released
+
+
 RAISING: MappingProxyType[str, Operator] = MappingProxyType(
     {
         "is_terminal": until_terminal(_raise, linger=1),
