@@ -8,7 +8,8 @@ import json
 import os
 import resource
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -440,26 +441,42 @@ def test_a_disk_that_cannot_truncate(tmp_path: Path) -> None:
     assert [STARTED, RunContinued()] == events(made.path)
 
 
-def test_no_room_for_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@contextmanager
+def file_size_limit(size: int) -> Iterator[None]:
+    """Limit the files that this process writes to `size` bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_no_room_for_the_start(tmp_path: Path) -> None:
     """A journal whose first line cannot be written does not exist."""
-    monkeypatch.setattr(Disk, "room", 5)
-    monkeypatch.setattr("cuggino.storage.journal.writer.io.FileIO", Disk)
-    with pytest.raises(StorageError, match="No space left"):
+    with file_size_limit(5), pytest.raises(StorageError, match="File too large"):
         Journal.create(tmp_path, STARTED, at=AT)
     assert [] == list(tmp_path.iterdir())
+
+
+def test_a_journal_appears_with_its_first_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever looks while the first line goes to the disk sees no journal, not an empty one."""
+    seen: list[list[Path]] = []
+    monkeypatch.setattr("os.fsync", lambda _: seen.append(list_journals(tmp_path)))
+    journal = Journal.create(tmp_path, STARTED, at=AT)
+    journal.close()
+    assert [[], [journal.path]] == seen
+    assert [STARTED] == events(journal.path)
 
 
 def test_a_limit_of_the_system(tmp_path: Path) -> None:
     """A file size limit hit within a line leaves only whole lines."""
     journal = Journal.create(tmp_path, STARTED, at=AT)
     good = journal.path.read_bytes()
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(good) + 100, hard))
-    try:
-        with pytest.raises(StorageError, match="File too large"):
-            journal.append(Progress(content="x" * 200), at=AT)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with file_size_limit(len(good) + 100), pytest.raises(StorageError, match="File too large"):
+        journal.append(Progress(content="x" * 200), at=AT)
     assert good == journal.path.read_bytes()
     journal.append(RunContinued(), at=AT)
     journal.close()

@@ -378,7 +378,12 @@ def test_a_torn_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [("", "broken"), ("x\n", "broken"), ('{"v":2}\n', "version 2"), ('{"v":1,"se', "broken")],
+    [
+        ("", "no complete line"),
+        ('{"v":1,"se', "no complete line"),
+        ("x\n", "a line is broken"),
+        ('{"v":2}\n', "version 2"),
+    ],
 )
 def test_foreign_files(tmp_path: Path, content: str, reason: str) -> None:
     """A file that is not a journal, or one of another version, is an error."""

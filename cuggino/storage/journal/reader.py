@@ -168,6 +168,15 @@ class JournalFile:
         return is_resumable(self.state)
 
 
+def without_lines(path: Path) -> StorageError:
+    """Return the error of a journal that has no complete line."""
+    return StorageError(
+        "read journal",
+        f"{path} has no complete line: its run ended before it began",
+        hint="the file can be removed",
+    )
+
+
 def read_journal(path: Path, *, only: Collection[str] | None = None) -> JournalFile:
     """Read the whole journal, except for a torn last line. The file is not changed.
 
@@ -339,11 +348,7 @@ class Scan:
             if passed is not None:
                 yield self._entry(_json(passed), number)
         if not number:
-            raise StorageError(
-                "read journal",
-                f"{self.path} has no complete line: its run ended before it began",
-                hint="the file can be removed",
-            )
+            raise without_lines(self.path)
 
     def lines(self, tags: Collection[str]) -> Iterator[Entry | Line]:
         """Yield the entries from `begin` to `end`; those with these tags are not parsed."""

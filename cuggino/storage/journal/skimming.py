@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from cuggino.files import storing
-from cuggino.storage.journal.reader import Entry, parse_entry
+from cuggino.storage.journal.reader import Entry, parse_entry, without_lines
 
 _CHUNK = 4 * 1024 * 1024
 _RECENT = 256 * 1024
@@ -29,8 +29,8 @@ def skim(
     second.
 
     Raises:
-        StorageError: the journal cannot be read, or a parsed line is broken or has an unknown
-            version.
+        StorageError: the journal cannot be read or has no complete line, or a parsed line is
+            broken or has an unknown version.
     """
     wanted = "|".join(sorted(map(re.escape, {*tags, *totals}))).encode()
     find = re.compile(rb'"event":\{"_tag": ?"(' + wanted + rb')"(,"item":"[^"]*")?').finditer
@@ -38,7 +38,10 @@ def skim(
     latest: dict[tuple[bytes, bytes | None], bytes] = {}
     with storing("read journal", path), path.open("rb") as file:
         left = os.fstat(file.fileno()).st_size - recent
-        yield parse_entry(first := file.readline(), path)
+        first = file.readline()
+        if not first.endswith(b"\n"):
+            raise without_lines(path)
+        yield parse_entry(first, path)
         left -= len(first)
         rest = b""
         while left > 0 and (data := file.read(min(left, _CHUNK))):

@@ -8,6 +8,7 @@ import json
 import os
 from contextlib import suppress
 from datetime import UTC, datetime
+from errno import EEXIST
 from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
@@ -19,7 +20,7 @@ from cuggino.events import (
     StageFinished,
     StageStarted,
 )
-from cuggino.files import is_linked, storage_error, storing
+from cuggino.files import is_linked, storage_error, storing, write_atomic
 from cuggino.protection import own_write
 from cuggino.storage.journal.bounding import encoded
 from cuggino.storage.journal.digest import JournalDigest, keep_digest
@@ -90,31 +91,29 @@ class Journal:
     ) -> Journal:
         """Create the journal `<run_id>.jsonl` with `started`; only the user may read it.
 
-        `fold` counts the entries, for a digest that is kept when the journal is closed.
+        Others see it with this first line, or not at all. `fold` counts the entries, for a digest
+        that is kept when the journal is closed.
 
         Raises:
             StorageError: it cannot be written, or exists already.
         """
         path = folder / f"{started.run_id}{SUFFIX}"
+        entry, line = _written(started, seq=1, at=at, stage=None)
         with storing("write journal", path):
             folder.mkdir(parents=True, exist_ok=True)
             if not is_linked(folder):
                 with suppress(OSError):  # the folder may belong to another user
                     folder.chmod(0o700)
-            file = io.FileIO(path, "xb", opener=_private)
-        journal = cls(path, file, run_id=started.run_id, seq=0, length=0, sync=sync, fold=fold)
-        try:
-            journal.append(started, at=at)
-        except BaseException:
-            with suppress(OSError):
-                file.close()
-            with suppress(OSError):
-                path.unlink()
-            raise
+            if os.path.lexists(path):
+                raise FileExistsError(EEXIST, os.strerror(EEXIST))
+            write_atomic(path, (line,), sync=sync, private=True)
+            file = io.FileIO(path, "ab")
         if sync:
             with suppress(OSError):  # not supported by every file system
                 _sync_folder(folder)
-        return journal
+        if fold is not None:
+            fold.add(entry)
+        return cls(path, file, run_id=started.run_id, seq=1, length=len(line), sync=sync, fold=fold)
 
     @classmethod
     def open(cls, path: Path, *, sync: bool = True, fold: JournalFold | None = None) -> Journal:
@@ -161,9 +160,7 @@ class Journal:
                 of it is in the journal, and the next entry follows the previous one.
         """
         seq, length = self._good
-        time = _utc(at)
-        event, fields = encoded(event)
-        line = b'{"v":%d,"seq":%d%b%b}\n' % (VERSION, seq + 1, _head(time, stage), fields)
+        entry, line = _written(event, seq=seq + 1, at=at, stage=stage)
         synced = self._sync and self._decides(event)
         try:
             if synced and _syncfs is not None and type(event) is StageFinished:
@@ -174,7 +171,6 @@ class Journal:
         self._good = (seq + 1, length + len(line))
         self._uncertain = False
         self._eventful = type(event) is not StageStarted
-        entry = Entry(seq=seq + 1, at=time, stage=stage, event=event)
         if self._fold is not None:
             self._fold.add(entry)
         return entry
@@ -241,6 +237,14 @@ class Journal:
         self._uncertain = False
 
 
+def _written(event: Event, *, seq: int, at: datetime, stage: str | None) -> tuple[Entry, bytes]:
+    """Return an entry, with a long event cut, and its line."""
+    time = _utc(at)
+    event, fields = encoded(event)
+    line = b'{"v":%d,"seq":%d%b%b}\n' % (VERSION, seq, _head(time, stage), fields)
+    return Entry(seq=seq, at=time, stage=stage, event=event), line
+
+
 def _utc(at: datetime) -> datetime:
     return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
 
@@ -254,10 +258,6 @@ def _head(at: datetime, stage: str | None) -> bytes:
 @lru_cache(maxsize=8)
 def _quoted(stage: str | None) -> str:
     return json.dumps(stage)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_APPEND, 0o600)
 
 
 def _sync_folder(folder: Path) -> None:
