@@ -414,7 +414,7 @@ def test_page_that_failed_can_be_tried_again(
     with monkeypatch.context() as patch:
         patch.setattr(plain_pages, "run_page", fail)
         answer = served.get("p", place, "runs", run.run_id)
-        assert 500 == answer.status_code
+        assert (500, "close") == (answer.status_code, answer.headers["connection"])
         assert "secret" not in answer.text
         assert "Traceback" not in answer.text
     assert 200 == served.get("p", place, "runs", run.run_id).status_code
