@@ -377,6 +377,23 @@ class TestErrors:
         error = t.record(loop.run(check_command="check"))[-1][2]
         assert isinstance(error, StorageError)
 
+    def test_a_lock_that_is_gone(self, tmp_path: Path, t: Marbles) -> None:
+        """A removed lock is taken again before the next session: a second run is refused."""
+
+        def remove(_event: object) -> None:
+            (tmp_path / ".cuggino" / "lock").unlink()
+
+        checks = [of(b"fine"), of(b"fine").pipe(ops.do_action(remove))]
+        first = drawn(tmp_path, t, "c|", "a-d|", "-" * 30, commands={"check": checks})
+        running = first.run(check_command="check").subscribe(scheduler=t.scheduler)
+        t.scheduler.advance_to(9)
+        assert [1, 1, 1] == [len(first.prompts(role)) for role in ROLES]
+        seen = t.record(CodingLoop(tmp_path, planning=[]).run(), until=t.now + 5)
+        assert [WorkspaceLocked] == [type(value) for _, _, value in seen]
+        running.dispose()
+        t.scheduler.advance_to(20)
+        first.assert_released()
+
 
 class TestDisposal:
     """Disposal at any point."""
