@@ -187,9 +187,7 @@ of_agents(
     ),
 )
 of_failures(
-    "TakesABrokenServiceForACrash",
-    "server_error resume_after_failure",
-    reason=taken("server_error", for_="crash"),
+    "TakesABrokenServiceForACrash", "server_error", reason=taken("server_error", for_="crash")
 )
 of_failures("TakesALimitForTheKey", "rate_limit", reason=taken("rate_limit", for_="auth"))
 of_failures(

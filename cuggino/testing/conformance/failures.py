@@ -130,7 +130,7 @@ class FailureConformance(Rules):
         """A session that failed can be resumed when the service works again."""
         needs(capabilities(arena).resume, "resume")
         first = arena.session(
-            [[Say("The word is plum."), Run("echo one")], Fail("server_error")], prompt="Begin."
+            [[Say("The word is plum."), Run("echo one")], Fail("overload")], prompt="Begin."
         )
         failed(first, "server", "overloaded")
         name = first.ended.session_id
