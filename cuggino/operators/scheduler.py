@@ -47,6 +47,16 @@ def serial(scheduler: abc.SchedulerBase | None) -> abc.SchedulerBase:
     return _thread_safe(scheduler)
 
 
+def turns_of(scheduler: abc.SchedulerBase | None) -> abc.SchedulerBase:
+    """Return where a stream that runs on its subscriber's thread continues in another turn.
+
+    That is the scheduler, or the thread itself where it is not serial.
+    """
+    if scheduler is None or isinstance(scheduler, _NOT_SERIAL):
+        return CurrentThreadScheduler.singleton()
+    return serial(scheduler)
+
+
 def lane_of(
     scheduler: abc.SchedulerBase | None, name: str = "cuggino-loop"
 ) -> tuple[abc.SchedulerBase, Callable[[], None]]:
