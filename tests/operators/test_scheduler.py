@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import count
 from typing import Any
 
 import pytest
@@ -544,6 +545,23 @@ def test_dispose_from_another_thread_waits_for_the_release() -> None:
         assert len(released) == 1
         assert threading.get_ident() not in released
         lane.close()
+
+
+def test_a_release_that_fails_at_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the release of a source that never waits raises is reported, too."""
+    reported: list[str] = []
+    monkeypatch.setattr(threading, "excepthook", lambda args: reported.append(str(args.exc_value)))
+
+    def fail() -> None:
+        raise OSError("still busy")
+
+    lane, begun = LoopScheduler(), threading.Event()
+    endless = rx.from_iterable(count()).pipe(ops.finally_action(fail))
+    subscription = on_loop(endless).subscribe(lambda _: begun.set(), scheduler=lane)
+    assert begun.wait(LIMIT)
+    subscription.dispose()
+    lane.close()
+    assert reported == ["still busy"]
 
 
 def test_dispose_on_the_lane_releases_at_once() -> None:
