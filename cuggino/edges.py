@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Generic, TypeVar
 
 from reactivex import Observable, Observer, abc
+from reactivex.disposable import Disposable
 from reactivex.scheduler import VirtualTimeScheduler
 
 from cuggino.operators import LoopScheduler, on_loop
@@ -59,11 +60,16 @@ def run(
             failure.append(leaving)
             ended.set()
 
-    def fail(error: Exception) -> None:
+    def fail(error: BaseException) -> None:
         failure.append(error)
         ended.set()
 
+    def stop(error: BaseException) -> None:
+        if not ended.is_set():
+            fail(error)
+
     try:
+        lane_end = _at_end(lane, stop)
         subscription = crossing(stream, Observer(receive, fail, ended.set), lane)
         try:
             subscription.begin()
@@ -71,6 +77,7 @@ def run(
             while not ended.wait(NOTICE):
                 pass
         finally:
+            lane_end.dispose()
             subscription.dispose()
     except BaseException:
         # Without waiting: a second interruption during the disposal means at once.
@@ -106,10 +113,21 @@ def _lane(scheduler: abc.SchedulerBase | None, where: str) -> abc.SchedulerBase:
     return lane
 
 
+def _at_end(lane: abc.SchedulerBase, stop: Callable[[BaseException], object]) -> abc.DisposableBase:
+    """Call `stop` with the reason if the lane ends before its stream, which would never end."""
+    if not isinstance(lane, LoopScheduler):
+        return Disposable()
+
+    def end() -> None:
+        stop(lane.failure or RuntimeError("the scheduler has ended before the stream"))
+
+    return lane.at_end(end)
+
+
 class _End:
     """The end of a stream, perhaps with an error."""
 
-    def __init__(self, error: Exception | None = None) -> None:
+    def __init__(self, error: BaseException | None = None) -> None:
         self.error = error
 
 
@@ -177,6 +195,7 @@ def iterate(
         handover.put, lambda error: handover.put(_End(error)), lambda: handover.put(_End())
     )
     subscription = crossing(stream, observer, lane)
+    lane_end = _at_end(lane, lambda error: handover.put(_End(error)))
     try:
         subscription.begin()
         while True:
@@ -189,6 +208,7 @@ def iterate(
             raise item.error
     finally:
         handover.leave()
+        lane_end.dispose()
         try:
             subscription.dispose()
         finally:
@@ -208,6 +228,7 @@ async def aiterate(stream: Observable[T]) -> AsyncGenerator[T, None]:
     arrived = asyncio.Event()
     handover: _Handover[T] = _Handover(lambda: loop.call_soon_threadsafe(arrived.set))
     lane = LoopScheduler()
+    _at_end(lane, lambda error: handover.put(_End(error)))
     subscription = on_loop(stream).subscribe(
         handover.put,
         lambda error: handover.put(_End(error)),

@@ -64,6 +64,8 @@ class LoopScheduler(PeriodicScheduler, abc.DisposableBase):
         self._timers = _Timers()
         self._selector: _Selector | None = None
         self._thread: threading.Thread | None = None
+        self.failure: BaseException | None = None
+        """What has ended the thread: an action's `SystemExit`, for example."""
         _LANES.add(self)
 
     @property
@@ -215,9 +217,12 @@ class LoopScheduler(PeriodicScheduler, abc.DisposableBase):
 
     def _run(self, selector: _Selector) -> None:
         try:
-            with suppress(SystemExit):  # an action's ends the thread without a word
-                while self._goes_on(selector):
-                    self._take_turn(selector)
+            while self._goes_on(selector):
+                self._take_turn(selector)
+        except BaseException as error:
+            self.failure = error
+            if not isinstance(error, SystemExit):  # which ends the thread without a word
+                raise
         finally:
             if self._selector is selector:
                 self._end(selector)
