@@ -324,6 +324,13 @@ def test_delays(schedule: Schedule, delays: list[float]) -> None:
     assert schedule.delay(len(delays)) is None
 
 
+def test_many_delays_within_a_total() -> None:
+    """A day of polls every second is counted at once, not in quadratic time."""
+    polls = Schedule.constant("1s").within("24h")
+    assert polls.count == 86_400
+    assert sum(polls.delays()) == 86_400
+
+
 def test_an_endless_schedule() -> None:
     """Without a total or a count there is always a next delay, and none overflows."""
     schedule = Schedule.exponential("5s").capped("5m")
