@@ -448,6 +448,21 @@ class TestAcquireRelease:
         stream.subscribe()
         assert order == ["acquired", "released"] * 2
 
+    def test_the_stream_is_released_before_the_resource(self) -> None:
+        """A disposal releases in the reverse order, as the end of the stream does."""
+        order: list[str] = []
+        for end in (None, 2):
+            order.clear()
+            t = Marbles(a="a")
+            source = t.cold("a-|" if end is None else "a---")
+            stream = acquire_release(
+                lambda: "resource",
+                lambda _: source.pipe(ops.finally_action(lambda: order.append("stream"))),
+                order.append,
+            )
+            t.record(stream, dispose_at=end)
+            assert order == ["stream", "resource"]
+
 
 class TestScope:
     def test_releases_what_it_acquired_in_reverse_order(self) -> None:
@@ -473,6 +488,22 @@ class TestScope:
         scope.acquire(lambda: "b", fail)
         scope.acquire(lambda: "c", fail)
         with pytest.raises(OSError, match="c"):
+            scope.close()
+        assert ["c", "b", "a"] == order
+
+    def test_an_interruption_of_a_release_does_not_stop_the_others(self) -> None:
+        """Ctrl-C during a release is raised when all others have been released, too."""
+        order: list[str] = []
+
+        def fail(resource: str) -> None:
+            order.append(resource)
+            raise KeyboardInterrupt if resource == "b" else OSError
+
+        scope = Scope()
+        scope.acquire(lambda: "a", fail)
+        scope.acquire(lambda: "b", fail)
+        scope.acquire(lambda: "c", fail)
+        with pytest.raises(KeyboardInterrupt):
             scope.close()
         assert ["c", "b", "a"] == order
 
