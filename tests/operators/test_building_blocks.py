@@ -509,6 +509,26 @@ class TestScope:
 
 
 class TestCatchTag:
+    def test_an_error_of_the_release_is_the_streams_error(self) -> None:
+        """A source that cannot be released is not succeeded by another one."""
+        failure = OSError("still busy")
+
+        def fail() -> None:
+            raise failure
+
+        def subscribe(observer: abc.ObserverBase[str], _: object = None) -> abc.DisposableBase:
+            failing.append(observer)
+            return Disposable(fail)
+
+        def handled(_: QuotaExceeded) -> Observable[str]:
+            return rx.of("handled")
+
+        failing, ends = list[abc.ObserverBase[str]](), list[Exception]()
+        stream = Observable(subscribe).pipe(catch_tag(QuotaExceeded, handled))
+        stream.subscribe(on_next=pytest.fail, on_error=ends.append)
+        failing[0].on_error(QuotaExceeded("limit"))
+        assert ends == [failure]
+
     def test_an_error_of_the_handler_is_the_streams_error(self) -> None:
         """The source is released by then; errors of other classes never reach the handler."""
         t = Marbles(q=QuotaExceeded("limit"), f=AgentFailed("x", reason="crash"))
