@@ -310,6 +310,16 @@ class TestInterruptWhen:
         t.check_subscriptions(source, "^----!")
         t.check_subscriptions(notifier, "^----!")
 
+    def test_an_error_of_the_release_is_the_streams_error(self) -> None:
+        """A source that cannot be released fails the stream, without a farewell."""
+
+        def fail() -> None:
+            raise t.error
+
+        t = Marbles(n=0)
+        source: Observable[str] = rx.never().pipe(ops.finally_action(fail))
+        t.check(source.pipe(interrupt_when(t.hot("--n"), "X")), "--#")
+
     def test_a_source_that_ends_first_is_not_interrupted(self) -> None:
         """Completion and error of the source release the notifier, without a farewell."""
         t = Marbles(a="a", n=0)
