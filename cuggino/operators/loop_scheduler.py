@@ -82,6 +82,11 @@ class LoopScheduler(PeriodicScheduler, abc.DisposableBase):
         """True on the thread of the lane."""
         return threading.current_thread() is self._thread
 
+    @property
+    def is_disposed(self) -> bool:
+        """True once the lane has been disposed of, or ended by an action."""
+        return self._is_disposed
+
     def schedule(
         self, action: abc.ScheduledAction[_State], state: _State | None = None
     ) -> abc.DisposableBase:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
-from functools import cache
 
 from reactivex import abc
 from reactivex.scheduler import (
@@ -28,10 +28,26 @@ _NOT_SERIAL = (
 """Schedulers that run actions concurrently, or on the thread that schedules them."""
 
 
-@cache
+class _Default:
+    """The default lane, made again when `sys.exit` in an action has ended it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lane = LoopScheduler()
+
+    def lane(self) -> LoopScheduler:
+        with self._lock:
+            if self._lane.is_disposed:
+                self._lane = LoopScheduler()
+            return self._lane
+
+
+_DEFAULT = _Default()
+
+
 def default_scheduler() -> LoopScheduler:
     """Return the default lane, one for the process."""
-    return LoopScheduler()
+    return _DEFAULT.lane()
 
 
 def serial(scheduler: abc.SchedulerBase | None) -> abc.SchedulerBase:

@@ -177,6 +177,17 @@ def test_serial_replaces_what_is_not_serial() -> None:
         assert lane is serial(lane)
 
 
+def test_the_default_lane_outlives_an_exit() -> None:
+    """`sys.exit` in a subscriber ends that lane; a later stream gets another one."""
+    before = default_scheduler()
+    on_loop(rx.of(1)).subscribe(lambda _: sys.exit(3))
+    before.close()
+    seen: queue.Queue[int] = queue.Queue()
+    on_loop(rx.of(2)).subscribe(seen.put)
+    assert seen.get(timeout=LIMIT) == 2
+    assert default_scheduler() is default_scheduler() is not before
+
+
 def test_serial_does_not_import_asyncio(monkeypatch: pytest.MonkeyPatch) -> None:
     """The check for an asyncio scheduler imports nothing if none is in use."""
     module = "reactivex.scheduler.eventloop.asyncioscheduler"
