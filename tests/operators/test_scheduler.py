@@ -317,6 +317,39 @@ def test_a_callback_can_end_the_watches_of_its_turn(lane: LoopScheduler) -> None
         pipe.close()
 
 
+def test_a_callback_can_end_its_lane(pipe: Pipe) -> None:
+    """Of two descriptors that are ready at once, the first callback disposes of the lane."""
+    pipes, called = [pipe, Pipe()], queue.SimpleQueue[int]()
+    lane = LoopScheduler()
+
+    def end(number: int) -> None:
+        called.put(number)
+        lane.dispose()
+
+    def begin(*_: object) -> None:
+        for number, each in enumerate(pipes):
+            each.write()
+            lane.watch(each.read_end, READABLE, partial(end, number))
+
+    lane.schedule(begin)
+    called.get(timeout=LIMIT)
+    lane.close()
+    assert called.empty()
+    pipes[1].close()
+
+
+def test_an_action_that_cancels_itself(lane: LoopScheduler) -> None:
+    """What it returns is disposed of, too."""
+    disposed, items = threading.Event(), list[abc.DisposableBase]()
+
+    def cancel(*_: object) -> abc.DisposableBase:
+        items[0].dispose()
+        return Disposable(disposed.set)
+
+    on(lane, lambda: items.append(lane.schedule(cancel)))
+    assert disposed.wait(LIMIT)
+
+
 def test_a_callback_that_fails_is_reported_once(
     lane: LoopScheduler, pipe: Pipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -460,6 +493,19 @@ def test_the_end_of_a_lane(pipe: Pipe) -> None:
     for use in uses:
         with pytest.raises(DisposedException):
             use()
+
+
+def test_a_last_action_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is reported, and the others run."""
+    reported: queue.Queue[Any] = queue.Queue()
+    monkeypatch.setattr(threading, "excepthook", reported.put)
+    with no_leaks():
+        lane, last = LoopScheduler(), threading.Event()
+        lane.at_end(lambda: [][1])
+        lane.at_end(last.set)
+        lane.close()
+    assert last.wait(LIMIT)
+    assert reported.get(timeout=LIMIT).exc_type is IndexError
 
 
 def test_a_lane_that_an_exit_has_ended_is_disposed() -> None:
