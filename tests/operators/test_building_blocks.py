@@ -14,6 +14,7 @@ import reactivex as rx
 from hypothesis import given, strategies as st
 from reactivex import Observable, abc, concat, just, operators as ops, throw
 from reactivex.disposable import Disposable
+from reactivex.subject import Subject
 
 from cuggino.errors import AgentFailed, QuotaExceeded
 from cuggino.events import AgentMessage, AgentRetry, Done, Event, LlmAgentEvent, Note
@@ -153,6 +154,45 @@ class TestMergeAtMost:
         many.subscribe(seen.append)
         assert list(range(1_500)) == seen
 
+    def test_many_streams_that_complete_within_their_subscription(self) -> None:
+        """The stack stays constant when all of them wait for one before them."""
+
+        def at_once(observer: abc.ObserverBase[int], _: object = None) -> abc.DisposableBase:
+            observer.on_next(1)
+            observer.on_completed()
+            return Disposable()
+
+        first: Subject[int] = Subject()
+        waiting = [first, *[Observable(at_once)] * 1_500]
+        seen: list[int] = []
+        rx.from_iterable(waiting).pipe(merge_at_most(1)).subscribe(seen.append)
+        first.on_completed()
+        assert [1] * 1_500 == seen
+
+    def test_nothing_starts_after_a_failure(self) -> None:
+        """A source that emits within its subscription may not have been released yet."""
+        started: list[str] = []
+
+        def failing(observer: abc.ObserverBase[str], _: object = None) -> abc.DisposableBase:
+            observer.on_error(LookupError())
+            return Disposable()
+
+        def late(_observer: abc.ObserverBase[str], _: object = None) -> abc.DisposableBase:
+            started.append("late")
+            return Disposable()
+
+        def two(
+            observer: abc.ObserverBase[Observable[str]], _: object = None
+        ) -> abc.DisposableBase:
+            observer.on_next(Observable(failing))
+            observer.on_next(Observable(late))
+            return Disposable()
+
+        ends: list[Exception] = []
+        Observable(two).pipe(merge_at_most(2)).subscribe(on_error=ends.append)
+        assert [LookupError] == [type(end) for end in ends]
+        assert [] == started
+
     def test_everything_is_announced_then_released(self) -> None:
         """Disposal calls `on_release` once, and then releases all in order."""
         t = Marbles(a="a")
@@ -264,6 +304,16 @@ class TestRaceUntil:
         race = self.race(t, loser, t.cold("-W|"), on_release=lambda: order.append("announced"))
         t.check(race.pipe(ops.do_action(order.append)), "-W|")
         assert order == ["W", "announced", "released"]
+
+    def test_a_winner_that_wins_again(self) -> None:
+        """The release of the losers is announced once."""
+        order: list[str] = []
+        t = Marbles(W="W")
+        race = self.race(
+            t, t.cold("-----"), t.cold("-W-W|"), on_release=lambda: order.append("announced")
+        )
+        t.check(race, "-W-W|")
+        assert order == ["announced"]
 
     def test_nothing_starts_after_a_winner(self) -> None:
         """Streams of a source that goes on are not started, and its end is not waited for."""
@@ -392,6 +442,11 @@ class TestUntilTerminal:
         t.check(stream, "a------(T|)")
         assert order == ["a", "released", "T"]
         t.check_subscriptions(source, "^------!")
+
+    def test_a_second_terminal_event_does_not_prolong_the_wait(self) -> None:
+        """The time to linger counts from the first one."""
+        t = Marbles(T="T", U="U")
+        t.check(t.cold("T--U--------").pipe(self.operator()), "-----(T|)")
 
     def test_a_reopened_source_goes_on(self) -> None:
         """An event that `reopen` accepts voids earlier terminal events and the time to linger."""
