@@ -347,6 +347,7 @@ def test_jitter_stays_within_the_limits() -> None:
     assert [50, 150, 200, 200] == list(schedule.delays(random=lambda: next(numbers)))
     limited = Schedule.constant(100).jittered(0.5).within(250)
     assert [150, 100] == list(limited.delays(random=lambda: 1.0))
+    assert [50, 50, 25] == list(limited.delays(random=lambda: 0.0))
     assert 4 == schedule.count
     assert 80 <= (Schedule.constant(100).jittered().delay(0) or 0) <= 120
 
