@@ -107,6 +107,18 @@ class TestTheLadder:
         assert error.hint.startswith("raise idleTimeout in .cuggino.json")
         assert 14 == error.code
 
+    def test_ends_at_an_agent_that_cannot_be_released(self) -> None:
+        """No other agent begins; the error of the release is the stream's."""
+
+        def fail() -> None:
+            raise t.error
+
+        t = marbles()
+        stuck: rx.Observable[Any] = rx.never().pipe(ops.finally_action(fail))
+        fresh = t.cold("a")
+        t.check(stuck.pipe(watched(idle=5, replace=lambda _: fresh)), "-----#")
+        t.check_subscriptions(fresh)
+
     def test_without_a_nudge_begins_with_a_fresh_agent(self) -> None:
         """The first step is left out, and the source itself is subscribed again."""
         t = marbles()
