@@ -53,6 +53,7 @@ DRAWN: dict[str, tuple[str, dict[str, Any], dict[str, str], str]] = {
     "nor begins one": ("d?", {}, {"replace": "b|"}, "d?----(Rb)|"),
     "a call without an id runs": ("UCc 1m ?|", {}, {}, "UCc 1m ?|"),
     "until a result of unknown id": ("U 1m ?", {}, {"replace": "b|"}, "U 1m ?----(Rb)|"),
+    "of which each ends one": ("UU? 1m ?|", {}, {}, "UU? 1m ?|"),
     "an ended session has no tools": ("CUE", {}, {"replace": "b|"}, "CUE----(Rb)|"),
     "nor a retried one": ("CUY", {}, {"replace": "b|"}, "CUY----(Rb)|"),
     "nor a nudged one": ("CUN", {}, {"replace": "b|"}, "CUN----(Rb)|"),
