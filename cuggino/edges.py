@@ -1,7 +1,8 @@
 """The edges, where a stream meets code that is not reactive: `run`, `iterate`, `aiterate`.
 
 Each runs the stream on a private lane unless it is given a scheduler, always disposes the stream,
-and returns when everything that the stream started is gone.
+and returns when everything that the stream started is gone. What ends the scheduler before the
+stream, such as `sys.exit` in a flow, is raised.
 """
 
 from __future__ import annotations
