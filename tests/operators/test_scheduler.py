@@ -495,6 +495,30 @@ def test_the_end_of_a_lane(pipe: Pipe) -> None:
             use()
 
 
+def test_an_interruption_while_the_thread_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread ends without a word; the lane can be used again."""
+    reported: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", reported.append)
+    threads: list[threading.Thread] = []
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        threads.append(thread)
+        start(thread)
+        if len(threads) == 1:
+            raise KeyboardInterrupt
+
+    with no_leaks():
+        lane = LoopScheduler()
+        monkeypatch.setattr(threading.Thread, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            lane.schedule(lambda *_: None)
+        threads[0].join(LIMIT)
+        assert on(lane, lambda: 1) == 1
+        lane.close()
+    assert reported == []
+
+
 def test_a_last_action_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is reported, and the others run."""
     reported: queue.Queue[Any] = queue.Queue()
