@@ -20,7 +20,7 @@ from reactivex.scheduler import VirtualTimeScheduler
 from cuggino.operators import LoopScheduler, on_loop
 from cuggino.operators.mistakes import require_stream
 from cuggino.operators.on_loop import crossing
-from cuggino.operators.scheduler import is_current, serial
+from cuggino.operators.scheduler import is_closed, is_current, serial
 
 T = TypeVar("T")
 
@@ -76,7 +76,8 @@ def run(
             subscription.begin()
             # A signal may be delivered to any thread; this one notices when it wakes.
             while not ended.wait(NOTICE):
-                pass
+                if is_closed(lane):
+                    stop(_closed())
         finally:
             lane_end.dispose()
             subscription.dispose()
@@ -120,9 +121,13 @@ def _at_end(lane: abc.SchedulerBase, stop: Callable[[BaseException], object]) ->
         return Disposable()
 
     def end() -> None:
-        stop(lane.failure or RuntimeError("the scheduler has ended before the stream"))
+        stop(lane.failure or _closed())
 
     return lane.at_end(end)
+
+
+def _closed() -> RuntimeError:
+    return RuntimeError("the scheduler has ended before the stream")
 
 
 class _End:
@@ -202,6 +207,8 @@ def iterate(
         while True:
             while handover.is_empty():
                 handover.wait()
+                if is_closed(lane) and handover.is_empty():
+                    raise _closed()
             if isinstance(item := handover.take(), _End):
                 break
             yield item

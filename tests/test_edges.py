@@ -151,6 +151,27 @@ class TestRun:
         end.join()
 
     @pytest.mark.parametrize("edge", [run, lambda *args, **kw: list(iterate(*args, **kw))])
+    def test_notices_that_an_event_loop_is_closed(self, edge: Callable[..., Any]) -> None:
+        """The stream of an asyncio loop that is closed would never end."""
+        loop, errors = asyncio.new_event_loop(), list[Exception]()
+        released, started = threading.Event(), threading.Event()
+
+        def use() -> None:
+            try:
+                edge(silent(released, started), scheduler=AsyncIOScheduler(loop))
+            except Exception as error:
+                errors.append(error)
+
+        user = threading.Thread(target=use)
+        user.start()
+        loop.run_until_complete(asyncio.to_thread(started.wait, LIMIT))
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
+        user.join(LIMIT)
+        assert ["the scheduler has ended before the stream"] == [*map(str, errors)]
+        assert released.is_set()
+
+    @pytest.mark.parametrize("edge", [run, lambda *args, **kw: list(iterate(*args, **kw))])
     def test_refuses_virtual_time(self, edge: Callable[..., Any]) -> None:
         """Nobody advances the clock while it waits."""
         with pytest.raises(RuntimeError, match="then advance the clock"):

@@ -105,6 +105,11 @@ def has_stopped(scheduler: abc.SchedulerBase) -> bool:
     return isinstance(scheduler, AsyncIOScheduler) and not scheduler._loop.is_running()
 
 
+def is_closed(scheduler: abc.SchedulerBase) -> bool:
+    """Return True for an asyncio event loop that will never run again."""
+    return isinstance(scheduler, AsyncIOScheduler) and scheduler._loop.is_closed()
+
+
 def _thread_safe(scheduler: abc.SchedulerBase) -> abc.SchedulerBase:
     if isinstance(scheduler, AsyncIOScheduler) and not isinstance(
         scheduler, AsyncIOThreadSafeScheduler
