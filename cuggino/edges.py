@@ -1,7 +1,8 @@
 """The edges, where a stream meets code that is not reactive: `run`, `iterate`, `aiterate`.
 
 Each runs the stream on a private lane unless it is given a scheduler, always disposes the stream,
-and returns when everything that the stream started is gone.
+and returns when everything that the stream started is gone. What ends the scheduler before the
+stream, such as `sys.exit` in a flow, is raised.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Generic, TypeVar
 
 from reactivex import Observable, Observer, abc
+from reactivex.disposable import Disposable
 from reactivex.scheduler import VirtualTimeScheduler
 
 from cuggino.operators import LoopScheduler, on_loop
 from cuggino.operators.mistakes import require_stream
 from cuggino.operators.on_loop import crossing
-from cuggino.operators.scheduler import is_current, serial
+from cuggino.operators.scheduler import is_closed, is_current, serial
 
 T = TypeVar("T")
 
@@ -59,18 +61,25 @@ def run(
             failure.append(leaving)
             ended.set()
 
-    def fail(error: Exception) -> None:
+    def fail(error: BaseException) -> None:
         failure.append(error)
         ended.set()
 
+    def stop(error: BaseException) -> None:
+        if not ended.is_set():
+            fail(error)
+
     try:
+        lane_end = _at_end(lane, stop)
         subscription = crossing(stream, Observer(receive, fail, ended.set), lane)
         try:
             subscription.begin()
             # A signal may be delivered to any thread; this one notices when it wakes.
             while not ended.wait(NOTICE):
-                pass
+                if is_closed(lane):
+                    stop(_closed())
         finally:
+            lane_end.dispose()
             subscription.dispose()
     except BaseException:
         # Without waiting: a second interruption during the disposal means at once.
@@ -106,10 +115,25 @@ def _lane(scheduler: abc.SchedulerBase | None, where: str) -> abc.SchedulerBase:
     return lane
 
 
+def _at_end(lane: abc.SchedulerBase, stop: Callable[[BaseException], object]) -> abc.DisposableBase:
+    """Call `stop` with the reason if the lane ends before its stream, which would never end."""
+    if not isinstance(lane, LoopScheduler):
+        return Disposable()
+
+    def end() -> None:
+        stop(lane.failure or _closed())
+
+    return lane.at_end(end)
+
+
+def _closed() -> RuntimeError:
+    return RuntimeError("the scheduler has ended before the stream")
+
+
 class _End:
     """The end of a stream, perhaps with an error."""
 
-    def __init__(self, error: Exception | None = None) -> None:
+    def __init__(self, error: BaseException | None = None) -> None:
         self.error = error
 
 
@@ -177,11 +201,14 @@ def iterate(
         handover.put, lambda error: handover.put(_End(error)), lambda: handover.put(_End())
     )
     subscription = crossing(stream, observer, lane)
+    lane_end = _at_end(lane, lambda error: handover.put(_End(error)))
     try:
         subscription.begin()
         while True:
             while handover.is_empty():
                 handover.wait()
+                if is_closed(lane) and handover.is_empty():
+                    raise _closed()
             if isinstance(item := handover.take(), _End):
                 break
             yield item
@@ -189,6 +216,7 @@ def iterate(
             raise item.error
     finally:
         handover.leave()
+        lane_end.dispose()
         try:
             subscription.dispose()
         finally:
@@ -208,6 +236,7 @@ async def aiterate(stream: Observable[T]) -> AsyncGenerator[T, None]:
     arrived = asyncio.Event()
     handover: _Handover[T] = _Handover(lambda: loop.call_soon_threadsafe(arrived.set))
     lane = LoopScheduler()
+    _at_end(lane, lambda error: handover.put(_End(error)))
     subscription = on_loop(stream).subscribe(
         handover.put,
         lambda error: handover.put(_End(error)),

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,14 @@ class TestEveryEdge:
         with pytest.raises(ZeroDivisionError) as caught:
             consume(rx.concat(rx.of(1), rx.throw(error)))
         assert error is caught.value
+
+    def test_raises_what_ends_the_lane(self, consume: Callable[..., list[Any]]) -> None:
+        """`sys.exit` in the stream itself leaves the edge, instead of blocking it indefinitely."""
+        order: list[str] = []
+        left = rx.concat(rx.of(1), rx.defer(lambda _: sys.exit(3)))
+        with pytest.raises(SystemExit) as caught:
+            consume(left.pipe(ops.finally_action(lambda: order.append("released"))))
+        assert (3, ["released"]) == (caught.value.code, order)
 
     def test_releases_the_stream_before_returning(self, consume: Callable[..., list[Any]]) -> None:
         """`finally_action` has run before the edge returns."""
@@ -124,6 +133,43 @@ class TestRun:
 
         with pytest.raises(RuntimeError, match="thread of its own scheduler"):
             asyncio.run(within())
+
+    @pytest.mark.parametrize("edge", [run, lambda *args, **kw: list(iterate(*args, **kw))])
+    def test_notices_the_end_of_its_scheduler(self, edge: Callable[..., Any]) -> None:
+        """The stream of a lane that is disposed of would never end."""
+        lane, released, started = LoopScheduler(), threading.Event(), threading.Event()
+
+        def end_lane() -> None:
+            started.wait(LIMIT)
+            lane.dispose()
+
+        end = threading.Thread(target=end_lane)
+        end.start()
+        with pytest.raises(RuntimeError, match="scheduler has ended"):
+            edge(silent(released, started), scheduler=lane)
+        assert released.is_set()
+        end.join()
+
+    @pytest.mark.parametrize("edge", [run, lambda *args, **kw: list(iterate(*args, **kw))])
+    def test_notices_that_an_event_loop_is_closed(self, edge: Callable[..., Any]) -> None:
+        """The stream of an asyncio loop that is closed would never end."""
+        loop, errors = asyncio.new_event_loop(), list[Exception]()
+        released, started = threading.Event(), threading.Event()
+
+        def use() -> None:
+            try:
+                edge(silent(released, started), scheduler=AsyncIOScheduler(loop))
+            except Exception as error:
+                errors.append(error)
+
+        user = threading.Thread(target=use)
+        user.start()
+        loop.run_until_complete(asyncio.to_thread(started.wait, LIMIT))
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
+        user.join(LIMIT)
+        assert ["the scheduler has ended before the stream"] == [*map(str, errors)]
+        assert released.is_set()
 
     @pytest.mark.parametrize("edge", [run, lambda *args, **kw: list(iterate(*args, **kw))])
     def test_refuses_virtual_time(self, edge: Callable[..., Any]) -> None:
@@ -208,6 +254,12 @@ class TestIterate:
         assert isinstance(events, contextlib.AbstractContextManager) is False
         events.close()
         assert ticks.released.is_set()
+
+    def test_leaving_a_source_that_never_waits(self) -> None:
+        """`break` ends a source that leaves its lane no turn for the disposal."""
+        for n in iterate(rx.from_iterable(count())):
+            if n == 3:
+                break
 
     def test_consumer_exception_disposes(self) -> None:
         """An exception in the loop's body disposes the stream when the generator is closed."""

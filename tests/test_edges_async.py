@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -54,6 +55,28 @@ class TestAiterate:
             assert released.is_set()
 
         asyncio.run(main())
+
+    def test_a_second_cancellation_disposes(self) -> None:
+        """It ends the wait for the release, which takes place as soon as a thread is free."""
+        released, started, busy = threading.Event(), threading.Event(), threading.Event()
+
+        async def main() -> None:
+            loop = asyncio.get_running_loop()
+            loop.set_default_executor(ThreadPoolExecutor(1))
+            waiting = loop.run_in_executor(None, busy.wait, LIMIT)
+            task = asyncio.create_task(collect(silent(released, started)))
+            while not started.is_set():
+                await asyncio.sleep(0.01)
+            for _ in range(2):
+                task.cancel()
+                await asyncio.sleep(0.01)
+            assert task.cancelled()
+            assert not released.is_set()
+            busy.set()
+            await waiting
+
+        asyncio.run(main())
+        assert released.is_set()
 
     @pytest.mark.real_agent
     def test_timeout_disposes(self) -> None:

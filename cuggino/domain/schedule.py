@@ -155,9 +155,7 @@ class Schedule:
         the time at which the delay begins; only a cron schedule needs it.
         """
         delay = self._nominal(taken, random, now)
-        if delay is None or not self.jitter:
-            return delay
-        return min(delay * (1.0 + self.jitter * (2.0 * random() - 1.0)), self.longest)
+        return None if delay is None else self._jittered(delay, random)
 
     @property
     def count(self) -> int | None:
@@ -182,15 +180,22 @@ class Schedule:
 
         `clock` returns the time at which a delay begins; only a cron schedule needs it.
         """
-        taken, spent = 0, 0.0
-        while spent < self.total:
+        taken, spent, left = 0, 0.0, self.total
+        while spent < self.total and left > 0:
             now = clock() if clock is not None else None
-            delay = self.delay(taken, random=random, now=now)
+            delay = self._capped(taken, random, now)
             if delay is None:
                 return
-            delay = min(delay, self.total - spent)
+            delay = min(self._jittered(min(delay, left), random), self.total - spent)
             yield delay
+            if self.total != math.inf:
+                left -= self._capped(taken, _no_jitter, now) or 0.0
             taken, spent = taken + 1, spent + delay
+
+    def _jittered(self, delay: float, random: Callable[[], float]) -> float:
+        if not self.jitter:
+            return delay
+        return min(delay * (1.0 + self.jitter * (2.0 * random() - 1.0)), self.longest)
 
     def _nominal(
         self, taken: int, random: Callable[[], float], now: datetime | None

@@ -29,7 +29,7 @@ class Scope:
                 yield from forward(work_in(folder))
 
     or with `scoped`, for a stream. Every resource is released even when releasing another one
-    fails; the first such error is raised at the end.
+    fails or is interrupted; the first such error, or the interruption, is raised at the end.
     """
 
     def __init__(self) -> None:
@@ -49,12 +49,14 @@ class Scope:
 
     def close(self) -> None:
         """Release everything, in reverse order; any number of times."""
-        failure: Exception | None = None
+        failure: BaseException | None = None
         while self._releases:
             try:
                 self._releases.pop()()
             except Exception as error:
                 failure = failure or error
+            except BaseException as error:  # an interruption precedes failures
+                failure = error
         if failure is not None:
             raise failure
 

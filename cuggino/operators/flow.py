@@ -12,10 +12,13 @@ from reactivex import Observable, Observer, abc, defer, timer
 from cuggino.domain import Duration, parse_duration
 from cuggino.operators.managed import Held, released
 from cuggino.operators.mistakes import not_a_stage, not_a_story, require_story, require_stream
-from cuggino.operators.scheduler import serial
+from cuggino.operators.scheduler import serial, turns_of
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+_STEPS = 64
+"""Steps of a generator in one turn of the scheduler, which may have to dispose the flow."""
 
 
 class Stage(Generic[T]):
@@ -124,7 +127,8 @@ def flow(make: Callable[[], Flow[Any]], *, recorder: Recorder | None = None) -> 
     generator at its `yield`, so `try`, `except`, `finally` and `with` work; an uncaught one is the
     stream's error. Disposal disposes the running stage and then closes the generator, even while
     the generator's body runs; a `finally` block can therefore not run another stream. The stack
-    stays constant over any number of stages.
+    stays constant over any number of stages, and an endless generator that never waits can be
+    disposed: after every few dozen steps it continues in another turn of the scheduler.
 
     (RxPY's `expand` exhausts the stack, and `concat` begins a stage before the one before it is
     released.)
@@ -186,28 +190,38 @@ class _Driver(abc.DisposableBase):
 
     def resume(self, value: Any, error: Exception | None) -> None:
         self._note = (value, error)
-        if self._driving:
-            return
+        if not self._driving:
+            self._drive()
+
+    def _drive(self, *_: object) -> None:
         self._driving = True
         try:
-            while self._note is not None and not self._disposed:
-                (value, error), self._note = self._note, None
-                step = self._step(value, error)
-                if self._disposed:  # by its end, or while its body ran
+            for _turn in range(_STEPS):
+                if self._note is None or self._disposed:
                     return
-                if isinstance(step, Stage):
-                    self._begin(step)
-                    continue
-                if not isinstance(step, Emit):
-                    self._note = (None, not_a_stage(step))
-                    continue
-                self._note = (None, None)
-                for event in step.events:
-                    self._send(event, staged=False)
+                (value, error), self._note = self._note, None
+                self._go_on(value, error)
         finally:
             self._driving = False
             if self._disposed:
                 self._close()
+        if self._note is not None and not self._disposed:
+            turns_of(self._scheduler).schedule(self._drive)
+
+    def _go_on(self, value: Any, error: Exception | None) -> None:
+        """Run the generator to its next yield, and what that asks for."""
+        step = self._step(value, error)
+        if self._disposed:  # by its end, or while its body ran
+            return
+        if isinstance(step, Stage):
+            self._begin(step)
+            return
+        if not isinstance(step, Emit):
+            self._note = (None, not_a_stage(step))
+            return
+        self._note = (None, None)
+        for event in step.events:
+            self._send(event, staged=False)
 
     def _step(self, value: Any, error: Exception | None) -> object:
         """Run the generator to its next yield; its end disposes the flow."""

@@ -64,6 +64,8 @@ class LoopScheduler(PeriodicScheduler, abc.DisposableBase):
         self._timers = _Timers()
         self._selector: _Selector | None = None
         self._thread: threading.Thread | None = None
+        self.failure: BaseException | None = None
+        """What has ended the thread: an action's `SystemExit`, for example."""
         _LANES.add(self)
 
     @property
@@ -79,6 +81,11 @@ class LoopScheduler(PeriodicScheduler, abc.DisposableBase):
     def is_current(self) -> bool:
         """True on the thread of the lane."""
         return threading.current_thread() is self._thread
+
+    @property
+    def is_disposed(self) -> bool:
+        """True once the lane has been disposed of, or ended by an action."""
+        return self._is_disposed
 
     def schedule(
         self, action: abc.ScheduledAction[_State], state: _State | None = None
@@ -207,7 +214,8 @@ class LoopScheduler(PeriodicScheduler, abc.DisposableBase):
                 thread.start()
             except BaseException:
                 self._selector = self._thread = None
-                selector.close()
+                if not thread.is_alive():  # else interrupted after the start: the thread closes it
+                    selector.close()
                 raise
         return self._selector
 
@@ -215,19 +223,24 @@ class LoopScheduler(PeriodicScheduler, abc.DisposableBase):
 
     def _run(self, selector: _Selector) -> None:
         try:
-            with suppress(SystemExit):  # an action's ends the thread without a word
-                while self._goes_on(selector):
-                    self._take_turn(selector)
+            while self._goes_on(selector):
+                self._take_turn(selector)
+        except BaseException as error:
+            self.failure = error
+            if not isinstance(error, SystemExit):  # which ends the thread without a word
+                raise
         finally:
             if self._selector is selector:
                 self._end(selector)
+            else:
+                selector.close()
 
     def _goes_on(self, selector: _Selector) -> bool:
-        return not self._is_disposed and self._selector is selector  # another one after a fork
+        return not self._is_disposed and self._selector is selector
 
     def _take_turn(self, selector: _Selector) -> None:
         with self._lock:
-            timeout = self._timeout()
+            timeout = self._timeout() if self._goes_on(selector) else 0.0
             selector.is_waiting = timeout > 0
         for watch in selector.select(timeout):
             if not self._goes_on(selector):
@@ -396,6 +409,7 @@ class _Selector:
         os.set_blocking(self._write_end, False)
         self._selector.register(self._read_end, selectors.EVENT_READ)
         self._watches = 0
+        self._is_closed = False
 
     def register(self, fd: int, events: int, watch: _Watch) -> None:
         self._selector.register(fd, events, watch)
@@ -428,6 +442,10 @@ class _Selector:
                 os.write(self._write_end, b"!")
 
     def close(self) -> None:
+        """Close the descriptors; idempotent."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         self._selector.close()
         os.close(self._read_end)
         os.close(self._write_end)

@@ -10,7 +10,7 @@ from reactivex.disposable import Disposable
 from reactivex.internal.exceptions import DisposedException
 
 from cuggino.operators.loop_scheduler import LoopScheduler
-from cuggino.operators.managed import Held
+from cuggino.operators.managed import Held, released
 from cuggino.operators.mistakes import require_stream
 from cuggino.operators.scheduler import has_stopped, serial
 
@@ -82,6 +82,9 @@ class Crossing(abc.ObserverBase[T]):
         self._gate = threading.Lock()
         self._thread: int | None = None
         self._closed = False
+        self._is_disposed = False
+        self._unreleased: Exception | None = None
+        """What a release at an event after the disposal has raised."""
 
     def begin(self) -> None:
         self._lane.schedule(self._subscribe)
@@ -105,6 +108,8 @@ class Crossing(abc.ObserverBase[T]):
                 self._observer.on_next(value)
             except Exception as error:
                 self.on_error(error)
+        elif self._is_disposed:  # the source may never let the scheduler release it
+            self._unreleased = released(self._upstream, self._unreleased)
 
     def on_error(self, error: Exception) -> None:
         if self._elsewhere():
@@ -121,16 +126,19 @@ class Crossing(abc.ObserverBase[T]):
     def dispose(self) -> None:
         if not self._close() or self._thread is None:
             return
+        self._is_disposed = True
         if not self._elsewhere():
             self._upstream.dispose()
             return
-        released = threading.Event()
+        is_released = threading.Event()
 
         def release(*_: object) -> None:
             try:
                 self._upstream.dispose()
+                if self._unreleased is not None:
+                    raise self._unreleased
             finally:
-                released.set()
+                is_released.set()
 
         last: abc.DisposableBase = Disposable()
         try:
@@ -139,7 +147,7 @@ class Crossing(abc.ObserverBase[T]):
             self._lane.schedule(release)
         except (DisposedException, RuntimeError):  # the lane has ended: nothing else runs
             release()
-        while not released.wait(_NOTICE):
+        while not is_released.wait(_NOTICE):
             if has_stopped(self._lane):
                 release()
         last.dispose()

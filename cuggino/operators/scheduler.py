@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
-from functools import cache
 
 from reactivex import abc
 from reactivex.scheduler import (
@@ -28,10 +28,26 @@ _NOT_SERIAL = (
 """Schedulers that run actions concurrently, or on the thread that schedules them."""
 
 
-@cache
+class _Default:
+    """The default lane, made again when `sys.exit` in an action has ended it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lane = LoopScheduler()
+
+    def lane(self) -> LoopScheduler:
+        with self._lock:
+            if self._lane.is_disposed:
+                self._lane = LoopScheduler()
+            return self._lane
+
+
+_DEFAULT = _Default()
+
+
 def default_scheduler() -> LoopScheduler:
     """Return the default lane, one for the process."""
-    return LoopScheduler()
+    return _DEFAULT.lane()
 
 
 def serial(scheduler: abc.SchedulerBase | None) -> abc.SchedulerBase:
@@ -45,6 +61,16 @@ def serial(scheduler: abc.SchedulerBase | None) -> abc.SchedulerBase:
     if scheduler is None or isinstance(scheduler, _NOT_SERIAL):
         return default_scheduler()
     return _thread_safe(scheduler)
+
+
+def turns_of(scheduler: abc.SchedulerBase | None) -> abc.SchedulerBase:
+    """Return where a stream that runs on its subscriber's thread continues in another turn.
+
+    That is the scheduler, or the thread itself where it is not serial.
+    """
+    if scheduler is None or isinstance(scheduler, _NOT_SERIAL):
+        return CurrentThreadScheduler.singleton()
+    return serial(scheduler)
 
 
 def lane_of(
@@ -77,6 +103,11 @@ def is_current(scheduler: abc.SchedulerBase) -> bool:
 def has_stopped(scheduler: abc.SchedulerBase) -> bool:
     """Return True for an asyncio event loop that does not run, and with it no action."""
     return isinstance(scheduler, AsyncIOScheduler) and not scheduler._loop.is_running()
+
+
+def is_closed(scheduler: abc.SchedulerBase) -> bool:
+    """Return True for an asyncio event loop that will never run again."""
+    return isinstance(scheduler, AsyncIOScheduler) and scheduler._loop.is_closed()
 
 
 def _thread_safe(scheduler: abc.SchedulerBase) -> abc.SchedulerBase:

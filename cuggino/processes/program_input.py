@@ -49,21 +49,19 @@ class OpenInput:
                 self._write()
 
     def end(self) -> None:
-        """End the input after everything that was added."""
+        """End the input after everything that was added, also before the process starts."""
         with self._lock:
             self._has_ended = True
             if not self._left:
-                self.close()
+                self._close_write_end()
 
     def close(self) -> None:
         """End the input now; idempotent."""
         with self._lock:
             self._left.clear()
-            self.stop()
-            write_end, self._write_end = self._write_end, -1
-            for end in (write_end, self._untaken()):
-                if end >= 0:
-                    os.close(end)
+            self._close_write_end()
+            if (end := self._untaken()) >= 0:
+                os.close(end)
 
     def write_on(self, lane: LoopScheduler) -> None:
         """Write on this lane what is left to write."""
@@ -92,7 +90,13 @@ class OpenInput:
             else:
                 self._wait_no_longer()
                 if self._has_ended:
-                    self.close()
+                    self._close_write_end()
+
+    def _close_write_end(self) -> None:
+        self.stop()
+        end, self._write_end = self._write_end, -1
+        if end >= 0:
+            os.close(end)
 
     def _untaken(self) -> int:
         """Return the process's end to the first caller, -1 to all others."""

@@ -324,6 +324,13 @@ def test_delays(schedule: Schedule, delays: list[float]) -> None:
     assert schedule.delay(len(delays)) is None
 
 
+def test_many_delays_within_a_total() -> None:
+    """A day of polls every second is counted at once, not in quadratic time."""
+    polls = Schedule.constant("1s").within("24h")
+    assert polls.count == 86_400
+    assert sum(polls.delays()) == 86_400
+
+
 def test_an_endless_schedule() -> None:
     """Without a total or a count there is always a next delay, and none overflows."""
     schedule = Schedule.exponential("5s").capped("5m")
@@ -340,6 +347,7 @@ def test_jitter_stays_within_the_limits() -> None:
     assert [50, 150, 200, 200] == list(schedule.delays(random=lambda: next(numbers)))
     limited = Schedule.constant(100).jittered(0.5).within(250)
     assert [150, 100] == list(limited.delays(random=lambda: 1.0))
+    assert [50, 50, 25] == list(limited.delays(random=lambda: 0.0))
     assert 4 == schedule.count
     assert 80 <= (Schedule.constant(100).jittered().delay(0) or 0) <= 120
 

@@ -14,6 +14,7 @@ import reactivex as rx
 from hypothesis import given, strategies as st
 from reactivex import Observable, abc, concat, just, operators as ops, throw
 from reactivex.disposable import Disposable
+from reactivex.subject import Subject
 
 from cuggino.errors import AgentFailed, QuotaExceeded
 from cuggino.events import AgentMessage, AgentRetry, Done, Event, LlmAgentEvent, Note
@@ -153,6 +154,45 @@ class TestMergeAtMost:
         many.subscribe(seen.append)
         assert list(range(1_500)) == seen
 
+    def test_many_streams_that_complete_within_their_subscription(self) -> None:
+        """The stack stays constant when all of them wait for one before them."""
+
+        def at_once(observer: abc.ObserverBase[int], _: object = None) -> abc.DisposableBase:
+            observer.on_next(1)
+            observer.on_completed()
+            return Disposable()
+
+        first: Subject[int] = Subject()
+        waiting = [first, *[Observable(at_once)] * 1_500]
+        seen: list[int] = []
+        rx.from_iterable(waiting).pipe(merge_at_most(1)).subscribe(seen.append)
+        first.on_completed()
+        assert [1] * 1_500 == seen
+
+    def test_nothing_starts_after_a_failure(self) -> None:
+        """A source that emits within its subscription may not have been released yet."""
+        started: list[str] = []
+
+        def failing(observer: abc.ObserverBase[str], _: object = None) -> abc.DisposableBase:
+            observer.on_error(LookupError())
+            return Disposable()
+
+        def late(_observer: abc.ObserverBase[str], _: object = None) -> abc.DisposableBase:
+            started.append("late")
+            return Disposable()
+
+        def two(
+            observer: abc.ObserverBase[Observable[str]], _: object = None
+        ) -> abc.DisposableBase:
+            observer.on_next(Observable(failing))
+            observer.on_next(Observable(late))
+            return Disposable()
+
+        ends: list[Exception] = []
+        Observable(two).pipe(merge_at_most(2)).subscribe(on_error=ends.append)
+        assert [LookupError] == [type(end) for end in ends]
+        assert [] == started
+
     def test_everything_is_announced_then_released(self) -> None:
         """Disposal calls `on_release` once, and then releases all in order."""
         t = Marbles(a="a")
@@ -265,6 +305,16 @@ class TestRaceUntil:
         t.check(race.pipe(ops.do_action(order.append)), "-W|")
         assert order == ["W", "announced", "released"]
 
+    def test_a_winner_that_wins_again(self) -> None:
+        """The release of the losers is announced once."""
+        order: list[str] = []
+        t = Marbles(W="W")
+        race = self.race(
+            t, t.cold("-----"), t.cold("-W-W|"), on_release=lambda: order.append("announced")
+        )
+        t.check(race, "-W-W|")
+        assert order == ["announced"]
+
     def test_nothing_starts_after_a_winner(self) -> None:
         """Streams of a source that goes on are not started, and its end is not waited for."""
         t = Marbles(W="W", x="x")
@@ -309,6 +359,16 @@ class TestInterruptWhen:
         assert order == ["a", "b", "released", "X"]
         t.check_subscriptions(source, "^----!")
         t.check_subscriptions(notifier, "^----!")
+
+    def test_an_error_of_the_release_is_the_streams_error(self) -> None:
+        """A source that cannot be released fails the stream, without a farewell."""
+
+        def fail() -> None:
+            raise t.error
+
+        t = Marbles(n=0)
+        source: Observable[str] = rx.never().pipe(ops.finally_action(fail))
+        t.check(source.pipe(interrupt_when(t.hot("--n"), "X")), "--#")
 
     def test_a_source_that_ends_first_is_not_interrupted(self) -> None:
         """Completion and error of the source release the notifier, without a farewell."""
@@ -383,6 +443,11 @@ class TestUntilTerminal:
         assert order == ["a", "released", "T"]
         t.check_subscriptions(source, "^------!")
 
+    def test_a_second_terminal_event_does_not_prolong_the_wait(self) -> None:
+        """The time to linger counts from the first one."""
+        t = Marbles(T="T", U="U")
+        t.check(t.cold("T--U--------").pipe(self.operator()), "-----(T|)")
+
     def test_a_reopened_source_goes_on(self) -> None:
         """An event that `reopen` accepts voids earlier terminal events and the time to linger."""
         t = Marbles(a="a", T="T", U="U", r="r", x="x")
@@ -448,6 +513,21 @@ class TestAcquireRelease:
         stream.subscribe()
         assert order == ["acquired", "released"] * 2
 
+    def test_the_stream_is_released_before_the_resource(self) -> None:
+        """A disposal releases in the reverse order, as the end of the stream does."""
+        order: list[str] = []
+        for end in (None, 2):
+            order.clear()
+            t = Marbles(a="a")
+            source = t.cold("a-|" if end is None else "a---")
+            stream = acquire_release(
+                lambda: "resource",
+                lambda _: source.pipe(ops.finally_action(lambda: order.append("stream"))),
+                order.append,
+            )
+            t.record(stream, dispose_at=end)
+            assert order == ["stream", "resource"]
+
 
 class TestScope:
     def test_releases_what_it_acquired_in_reverse_order(self) -> None:
@@ -476,8 +556,44 @@ class TestScope:
             scope.close()
         assert ["c", "b", "a"] == order
 
+    def test_an_interruption_of_a_release_does_not_stop_the_others(self) -> None:
+        """Ctrl-C during a release is raised when all others have been released, too."""
+        order: list[str] = []
+
+        def fail(resource: str) -> None:
+            order.append(resource)
+            raise KeyboardInterrupt if resource == "b" else OSError
+
+        scope = Scope()
+        scope.acquire(lambda: "a", fail)
+        scope.acquire(lambda: "b", fail)
+        scope.acquire(lambda: "c", fail)
+        with pytest.raises(KeyboardInterrupt):
+            scope.close()
+        assert ["c", "b", "a"] == order
+
 
 class TestCatchTag:
+    def test_an_error_of_the_release_is_the_streams_error(self) -> None:
+        """A source that cannot be released is not succeeded by another one."""
+        failure = OSError("still busy")
+
+        def fail() -> None:
+            raise failure
+
+        def subscribe(observer: abc.ObserverBase[str], _: object = None) -> abc.DisposableBase:
+            failing.append(observer)
+            return Disposable(fail)
+
+        def handled(_: QuotaExceeded) -> Observable[str]:
+            return rx.of("handled")
+
+        failing, ends = list[abc.ObserverBase[str]](), list[Exception]()
+        stream = Observable(subscribe).pipe(catch_tag(QuotaExceeded, handled))
+        stream.subscribe(on_next=pytest.fail, on_error=ends.append)
+        failing[0].on_error(QuotaExceeded("limit"))
+        assert ends == [failure]
+
     def test_an_error_of_the_handler_is_the_streams_error(self) -> None:
         """The source is released by then; errors of other classes never reach the handler."""
         t = Marbles(q=QuotaExceeded("limit"), f=AgentFailed("x", reason="crash"))

@@ -393,6 +393,12 @@ RAISING: MappingProxyType[str, Operator] = MappingProxyType(
         "replace": lambda source: source.pipe(
             ops.concat(rx.never()), idle_timeout(idle=5, replace=_raise)
         ),
+        "remind": liveness(ends=lambda _: False, remind=_raise),
+        "the function of a tag, at the end of a message": lambda source: source.pipe(
+            ops.take(1),
+            ops.map(lambda _: AgentMessage(text="<A><B></B>", message_id="m")),
+            extract_markers({"A": _raise, "B": _raise}),
+        ),
     }
 )
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import count
 from typing import Any
 
 import pytest
@@ -13,7 +14,8 @@ import reactivex as rx
 from reactivex import operators as ops
 from reactivex.disposable import Disposable
 
-from cuggino.operators import Flow, ask, emit, flow, forward
+import cuggino
+from cuggino.operators import Flow, ask, emit, flow, forward, interrupt_when
 from cuggino.testing import Marbles
 from tests.operators.durable import (
     Line,
@@ -164,7 +166,7 @@ def test_the_stack_stays_constant_over_many_synchronous_stages(kind: str) -> Non
     def story() -> Flow[None]:
         for n in range(1_500):
             yield from ask(stages[kind]())
-            if n in (10, 1_499):
+            if n in (100, 1_499):
                 depths.add(_depth())
         yield from emit("done")
 
@@ -172,6 +174,31 @@ def test_the_stack_stays_constant_over_many_synchronous_stages(kind: str) -> Non
     flow(story).subscribe(seen.append)
     assert seen == ["done"]
     assert len(depths) == 1
+
+
+def _is_small(n: int) -> bool:
+    return n < 3
+
+
+def endless() -> Flow[None]:
+    """Emit all numbers, without ever waiting."""
+    for n in count():
+        yield from emit(n)
+
+
+@pytest.mark.parametrize("end", [ops.take(3), ops.take_while(_is_small), ops.first()])
+def test_a_subscriber_ends_an_endless_generator(end: Any) -> None:
+    """A story that never waits is closed when its subscriber has enough, on any scheduler."""
+    seen: list[int] = []
+    flow(endless).pipe(end).subscribe(seen.append)
+    assert seen == list(range(len(seen)))
+    assert cuggino.run(flow(endless).pipe(end)) == seen[-1]
+    assert cuggino.run(flow(lambda: ask(flow(endless).pipe(end))).pipe(ops.count())) == 0
+
+
+def test_an_endless_generator_takes_turns() -> None:
+    """The lane of a story that never waits runs its timers too."""
+    cuggino.run(flow(endless).pipe(interrupt_when(rx.timer(0.01))))
 
 
 def _depth() -> int:

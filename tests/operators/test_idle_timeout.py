@@ -53,6 +53,7 @@ DRAWN: dict[str, tuple[str, dict[str, Any], dict[str, str], str]] = {
     "nor begins one": ("d?", {}, {"replace": "b|"}, "d?----(Rb)|"),
     "a call without an id runs": ("UCc 1m ?|", {}, {}, "UCc 1m ?|"),
     "until a result of unknown id": ("U 1m ?", {}, {"replace": "b|"}, "U 1m ?----(Rb)|"),
+    "of which each ends one": ("UU? 1m ?|", {}, {}, "UU? 1m ?|"),
     "an ended session has no tools": ("CUE", {}, {"replace": "b|"}, "CUE----(Rb)|"),
     "nor a retried one": ("CUY", {}, {"replace": "b|"}, "CUY----(Rb)|"),
     "nor a nudged one": ("CUN", {}, {"replace": "b|"}, "CUN----(Rb)|"),
@@ -106,6 +107,18 @@ class TestTheLadder:
         assert error.hint is not None
         assert error.hint.startswith("raise idleTimeout in .cuggino.json")
         assert 14 == error.code
+
+    def test_ends_at_an_agent_that_cannot_be_released(self) -> None:
+        """No other agent begins; the error of the release is the stream's."""
+
+        def fail() -> None:
+            raise t.error
+
+        t = marbles()
+        stuck: rx.Observable[Any] = rx.never().pipe(ops.finally_action(fail))
+        fresh = t.cold("a")
+        t.check(stuck.pipe(watched(idle=5, replace=lambda _: fresh)), "-----#")
+        t.check_subscriptions(fresh)
 
     def test_without_a_nudge_begins_with_a_fresh_agent(self) -> None:
         """The first step is left out, and the source itself is subscribed again."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from datetime import timedelta
 from typing import Any, get_args
 
 import pytest
@@ -23,7 +24,7 @@ from cuggino.errors import (
 from cuggino.events import AgentMessage, AgentRetry
 from cuggino.operators import Schedule
 from cuggino.operators.supervision import RETRIES, is_outage, is_transient, retry_session
-from cuggino.testing import Marbles
+from cuggino.testing import Marbles, VirtualClock
 from tests.operators.policies import pending
 
 OVERLOADED = AgentFailed("Overloaded", reason="overloaded")
@@ -90,6 +91,24 @@ def test_what_is_not_retried(error: Exception | None, retries: int, expected: st
     source = t.cold(expected)
     t.check(source.pipe(retry_session(RETRIES.times(retries))), expected)
     assert 1 == len(source.subscriptions)
+
+
+@pytest.mark.parametrize(("told", "waits"), [(-60, 5.0), (3, 5.0), (60, 60.0)])
+@pytest.mark.parametrize("within", [False, True])
+def test_not_before_the_time_that_the_failure_names(told: int, waits: float, within: bool) -> None:
+    """The later of the two: the delay of the schedule, or the service's own time."""
+    clock, seen = VirtualClock(), list[Any]()
+    limit = AgentFailed("Overloaded", reason="overloaded")
+    limit.retry_at = clock.now + timedelta(seconds=told)
+    error = LoopError("planning", "x", cause=limit) if within else limit
+    attempts = iter([rx.throw(error), rx.just("b")])
+    source: rx.Observable[Any] = rx.defer(lambda _: next(attempts))
+    operator: Any = retry_session(Schedule.constant(5).times(3))
+    source.pipe(operator).subscribe(
+        lambda event: seen.append((clock.elapsed, event)), scheduler=clock
+    )
+    clock.advance_to(100.0)
+    assert [(0.0, retry(1, waits)), (waits, "b")] == seen
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import count
 from typing import Any
 
 import pytest
@@ -176,6 +177,17 @@ def test_serial_replaces_what_is_not_serial() -> None:
         assert lane is serial(lane)
 
 
+def test_the_default_lane_outlives_an_exit() -> None:
+    """`sys.exit` in a subscriber ends that lane; a later stream gets another one."""
+    before = default_scheduler()
+    on_loop(rx.of(1)).subscribe(lambda _: sys.exit(3))
+    before.close()
+    seen: queue.Queue[int] = queue.Queue()
+    on_loop(rx.of(2)).subscribe(seen.put)
+    assert seen.get(timeout=LIMIT) == 2
+    assert default_scheduler() is default_scheduler() is not before
+
+
 def test_serial_does_not_import_asyncio(monkeypatch: pytest.MonkeyPatch) -> None:
     """The check for an asyncio scheduler imports nothing if none is in use."""
     module = "reactivex.scheduler.eventloop.asyncioscheduler"
@@ -303,6 +315,39 @@ def test_a_callback_can_end_the_watches_of_its_turn(lane: LoopScheduler) -> None
     assert called.empty()
     for pipe in pipes:
         pipe.close()
+
+
+def test_a_callback_can_end_its_lane(pipe: Pipe) -> None:
+    """Of two descriptors that are ready at once, the first callback disposes of the lane."""
+    pipes, called = [pipe, Pipe()], queue.SimpleQueue[int]()
+    lane = LoopScheduler()
+
+    def end(number: int) -> None:
+        called.put(number)
+        lane.dispose()
+
+    def begin(*_: object) -> None:
+        for number, each in enumerate(pipes):
+            each.write()
+            lane.watch(each.read_end, READABLE, partial(end, number))
+
+    lane.schedule(begin)
+    called.get(timeout=LIMIT)
+    lane.close()
+    assert called.empty()
+    pipes[1].close()
+
+
+def test_an_action_that_cancels_itself(lane: LoopScheduler) -> None:
+    """What it returns is disposed of, too."""
+    disposed, items = threading.Event(), list[abc.DisposableBase]()
+
+    def cancel(*_: object) -> abc.DisposableBase:
+        items[0].dispose()
+        return Disposable(disposed.set)
+
+    on(lane, lambda: items.append(lane.schedule(cancel)))
+    assert disposed.wait(LIMIT)
 
 
 def test_a_callback_that_fails_is_reported_once(
@@ -450,6 +495,43 @@ def test_the_end_of_a_lane(pipe: Pipe) -> None:
             use()
 
 
+def test_an_interruption_while_the_thread_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread ends without a word; the lane can be used again."""
+    reported: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", reported.append)
+    threads: list[threading.Thread] = []
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        threads.append(thread)
+        start(thread)
+        if len(threads) == 1:
+            raise KeyboardInterrupt
+
+    with no_leaks():
+        lane = LoopScheduler()
+        monkeypatch.setattr(threading.Thread, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            lane.schedule(lambda *_: None)
+        threads[0].join(LIMIT)
+        assert on(lane, lambda: 1) == 1
+        lane.close()
+    assert reported == []
+
+
+def test_a_last_action_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is reported, and the others run."""
+    reported: queue.Queue[Any] = queue.Queue()
+    monkeypatch.setattr(threading, "excepthook", reported.put)
+    with no_leaks():
+        lane, last = LoopScheduler(), threading.Event()
+        lane.at_end(lambda: [][1])
+        lane.at_end(last.set)
+        lane.close()
+    assert last.wait(LIMIT)
+    assert reported.get(timeout=LIMIT).exc_type is IndexError
+
+
 def test_a_lane_that_an_exit_has_ended_is_disposed() -> None:
     """`sys.exit` in an action ends the thread; later actions are refused instead of forgotten."""
     with no_leaks():
@@ -544,6 +626,23 @@ def test_dispose_from_another_thread_waits_for_the_release() -> None:
         assert len(released) == 1
         assert threading.get_ident() not in released
         lane.close()
+
+
+def test_a_release_that_fails_at_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the release of a source that never waits raises is reported, too."""
+    reported: list[str] = []
+    monkeypatch.setattr(threading, "excepthook", lambda args: reported.append(str(args.exc_value)))
+
+    def fail() -> None:
+        raise OSError("still busy")
+
+    lane, begun = LoopScheduler(), threading.Event()
+    endless = rx.from_iterable(count()).pipe(ops.finally_action(fail))
+    subscription = on_loop(endless).subscribe(lambda _: begun.set(), scheduler=lane)
+    assert begun.wait(LIMIT)
+    subscription.dispose()
+    lane.close()
+    assert reported == ["still busy"]
 
 
 def test_dispose_on_the_lane_releases_at_once() -> None:

@@ -80,6 +80,7 @@ DRAWN: dict[str, Any] = {
         (UNBOUNDED, {}, "v-f#", "v-f#", 0),
         (TOKENS, {}, "a-#", "a-#", 0),
         (TOKENS, {}, "-v-f(d|)", "-(Wv)-f(d|)", 100),
+        (TOKENS, {}, "-v-f#", "-(Wv)-f#", 100),
         (TOKENS, {"spent": 99, "warn_at": 1.0}, "a|", "a|", 0),
         (TOKENS, {"spent": 85}, "a|", "(Wa)|", 85),
         (TOKENS, {"warn_at": 0.5}, "h-i|", "h-(Wi)|", 50),
@@ -87,7 +88,8 @@ DRAWN: dict[str, Any] = {
         (FAR, {}, "a-x-|", "a-x-|", 0),
     ],
     ids=[
-        *("far from the limits", "no limits", "a failure", "exactly the limit", "almost spent"),
+        *("far from the limits", "no limits", "a failure", "exactly the limit"),
+        *("a failure at the limit", "almost spent"),
         *("near the limit from the start", "another share", "a limit of the agent", "no event"),
     ],
 )

@@ -43,6 +43,20 @@ def test_an_input_that_is_closed_before(tmp_path: Path) -> None:
     stdin.add(b"late")
 
 
+@pytest.mark.parametrize("size", [3, 1_000_000], ids=["fits into the pipe", "does not fit"])
+def test_an_input_that_has_ended_before(tmp_path: Path, size: int) -> None:
+    """A process that starts later gets everything that was added before the end."""
+    before = descriptors()
+    stdin = OpenInput()
+    stdin.add(b"x" * size)
+    stdin.end()
+    stdin.add(b"late")
+    recorder = spoken_to("import sys\nprint(len(sys.stdin.read()))", stdin, tmp_path).wait()
+    assert [b"%d" % size] == recorder.items
+    stdin.close()
+    assert eventually(lambda: descriptors() <= before)
+
+
 def test_an_ending_of_its_own(tmp_path: Path) -> None:
     """A failing process is reported as by `process_lines`, its input open or not."""
     stdin = OpenInput()

@@ -107,6 +107,7 @@ def extract_markers(
                 for item in events:
                     observer.on_next(item)
 
+            @observer.safely
             def end(then: Callable[[], None]) -> None:
                 for item in _end(rules, state)[1]:
                     observer.on_next(item)

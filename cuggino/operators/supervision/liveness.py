@@ -454,7 +454,11 @@ class _Ladder(abc.DisposableBase, Generic[T]):
     def _ended_early(self, _scheduler: abc.SchedulerBase, _state: object = None) -> None:
         remedies = self._remedies
         error = AgentStalled("the agent ended without a marker that ends its stage")
-        agent = None if remedies.reminded else self._steps.remind()
+        try:
+            agent = None if remedies.reminded else self._steps.remind()
+        except Exception as failure:
+            self._on_error(failure)
+            return
         if agent is not None:
             remedies.reminded = True
             self._instead(AgentNudged(no_marker=True), lambda _error: agent, error)
