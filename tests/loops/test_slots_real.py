@@ -112,9 +112,10 @@ class TestHold:
     ) -> None:
         """Whatever lands holds the repository, before its first event; so it can be refused."""
         project = SlotProject(tmp_path, **config)
-        with WorkspaceLock(project.folder / ".git/cuggino").hold(command="another", since=None):
-            with pytest.raises(WorkspaceLocked, match="is in use by process"):
-                next(cuggino.iterate(begin(project.runtime())))
+        lock = WorkspaceLock(project.folder / ".git/cuggino")
+        refused = pytest.raises(WorkspaceLocked, match="is in use by process")
+        with lock.hold(command="another", since=None), refused:
+            next(cuggino.iterate(begin(project.runtime())))
         assert isinstance(next(cuggino.iterate(begin(project.runtime()))), ev.Event)
 
     def test_a_watch_whose_lock_another_process_has_taken(self, tmp_path: Path) -> None:
