@@ -23,6 +23,7 @@ from cuggino.events import (
 )
 from cuggino.gate import GitWork, State
 from cuggino.operators import Flow, ask, emit, flow, forward
+from cuggino.operators.mistakes import require_text
 from cuggino.processes import KeptProcesses
 from cuggino.sandbox import ViewRole
 from cuggino.stages.command import Shell, command_stage, keeping_shell, must_succeed
@@ -66,6 +67,7 @@ def setup_stage(
     require_place(place)
     if not command:
         return empty()
+    require_text("command", command)
 
     def remember(event: Event) -> None:
         workspace = place.services.workspace
@@ -105,6 +107,7 @@ def check_stage(place: Workplace, command: str | None, *, iteration: int = 1) ->
     require_place(place)
     if not command:
         return empty()
+    require_text("command", command)
 
     def start(_scheduler: object) -> Observable[Any]:
         stage = _command(place, CheckCommandOutput, command, iteration, place.shell)
@@ -185,6 +188,7 @@ def commit_stage(
     `role` is the one that works in the loop. A failure is an event, never an error.
     """
     require_place(place)
+    require_text("message", message)
 
     def start(_scheduler: object) -> Observable[Any]:
         committed = commit_to(
@@ -215,6 +219,9 @@ def push_stage(
     error: the next push includes the commit.
     """
     require_place(place)
+    require_text("target", target)
+    if not all(target.partition("/")):
+        raise ValueError(f"target must be a remote and a branch, as origin/main, not {target!r}")
 
     def start(_scheduler: object) -> Observable[Any]:
         pushed = push_to(place.services.repository, target, commit_hash, iteration=iteration)
@@ -233,6 +240,7 @@ def snapshot_stage(place: Workplace, stage: str) -> Observable[SnapshotTaken | S
     Nothing is emitted without a git repository.
     """
     require_place(place)
+    require_text("stage", stage)
     return place.services.snapshots.take(place.session.id, stage)
 
 

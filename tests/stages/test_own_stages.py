@@ -11,7 +11,7 @@ import pytest
 from reactivex import Observable, merge, of, operators as ops, throw
 
 import cuggino
-from cuggino import events as ev
+from cuggino import Runtime, events as ev
 from cuggino.agents.scripted import ScriptedAgent
 from cuggino.errors import ConfigError, LoopError, ProcessFailed, WorkspaceLocked
 from cuggino.operators import Flow, flow, forward
@@ -69,6 +69,38 @@ def test_a_runtime_is_not_a_workplace(stage: Any, tmp_path: Path) -> None:
     """The error says how to make one."""
     with pytest.raises(TypeError, match=r"Workplace, not Runtime: Runtime.workplace\(focus=...\)"):
         cuggino.run(stage(cuggino.Runtime.live(cwd=tmp_path, agent="claude")))
+
+
+APPROVED: Any = ev.Approved(content="yes")
+
+
+@pytest.mark.parametrize(
+    ("stage", "message"),
+    [
+        (lambda place: planning_stage(place, review=APPROVED), "review must be a string"),
+        (lambda place: implementing_stage(place, check=APPROVED), "check must be a CheckCommand"),
+        (
+            lambda place: reviewing_stage(place, check=APPROVED),
+            "check must be a CheckCommandOutput",
+        ),
+        (lambda place: setup_stage(place, APPROVED), "command must be a string"),
+        (lambda place: check_stage(place, APPROVED), "command must be a string"),
+        (lambda place: commit_stage(place, APPROVED), "message must be a string"),
+        (lambda place: push_stage(place, APPROVED, "HEAD"), "target must be a string"),
+        (lambda place: snapshot_stage(place, APPROVED), "stage must be a string"),
+        (lambda place: Runtime.live(cwd=place.options.cwd).workplace(focus=APPROVED), "focus must"),
+    ],
+)
+def test_an_event_is_not_its_text(stage: Any, message: str, tmp_path: Path) -> None:
+    """What a stage takes is checked when it is composed, in one sentence."""
+    with pytest.raises(TypeError, match=rf"{message}.*, not Approved$"):
+        stage(workplace(tmp_path))
+
+
+@pytest.mark.parametrize("target", ["origin", "origin/", "/main", ""])
+def test_a_push_needs_a_remote_and_a_branch(target: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=f"target must be a remote and a branch.*'{target}'"):
+        push_stage(workplace(tmp_path), target, "HEAD")
 
 
 class TestFiles:
