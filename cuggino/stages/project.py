@@ -15,6 +15,7 @@ from cuggino.events import (
     Checked,
     CommandOutputEvent,
     Event,
+    PushFailed,
     PushPerformed,
     SetupCommandOutput,
     SetupCommandStarted,
@@ -226,7 +227,9 @@ def push_stage(
     def start(_scheduler: object) -> Observable[Any]:
         pushed = push_to(place.services.repository, target, commit_hash, iteration=iteration)
         hooks = verified(
-            place.protected("push"), is_last=lambda e: isinstance(e, PushPerformed), voids=False
+            place.protected("push"),
+            is_last=lambda e: isinstance(e, PushPerformed | PushFailed),
+            voids=False,
         )
         return pushed.pipe(hooks)
 

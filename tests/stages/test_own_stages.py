@@ -11,7 +11,7 @@ import pytest
 from reactivex import Observable, merge, of, operators as ops, throw
 
 import cuggino
-from cuggino import Runtime, events as ev
+from cuggino import Config, Runtime, events as ev
 from cuggino.agents.scripted import ScriptedAgent
 from cuggino.errors import ConfigError, LoopError, ProcessFailed, WorkspaceLocked
 from cuggino.operators import Flow, flow, forward
@@ -215,6 +215,32 @@ class TestSnapshots:
         taken = cuggino.run(snapshot_stage(place, "before-review"))
         assert isinstance(taken, ev.SnapshotTaken)
         assert f"refs/cuggino/snapshots/{place.session.id}/before-review" == taken.ref
+
+
+class TestHooks:
+    """Hooks of git that change files without permission."""
+
+    @pytest.mark.parametrize("exit_code", [0, 1])
+    def test_the_outcome_is_the_last_event(
+        self, project: GitProject, tmp_path: Path, exit_code: int
+    ) -> None:
+        """Also that of a commit or a push that a hook rejects: loops act on it."""
+        project.write("a.txt")
+        project.git("init", "-q", "--bare", str(tmp_path / "remote.git"))
+        project.git("remote", "add", "origin", str(tmp_path / "remote.git"))
+        config, agent = Config(sandbox="off"), InMemoryAgent({})
+        place = Runtime.live(cwd=project.root, config=config, agent=agent).workplace(focus="x")
+        changes = f"date +%N > .git/hooks/post-merge; exit {exit_code}"
+        project.hook("pre-commit", changes)
+        *_, violated, committed = cuggino.iterate(commit_stage(place, "Add a.txt"))
+        assert isinstance(violated, ev.RoleViolated)
+        assert isinstance(committed, ev.CommitFailed if exit_code else ev.CommitPerformed)
+        (project.root / ".git/hooks/pre-commit").unlink()
+        project.git("commit", "-q", "--allow-empty", "-m", "Something to push")
+        project.hook("pre-push", changes)
+        *_, violated, pushed = cuggino.iterate(push_stage(place, "origin/main", "HEAD"))
+        assert isinstance(violated, ev.RoleViolated)
+        assert isinstance(pushed, ev.PushFailed if exit_code else ev.PushPerformed)
 
 
 class TestEndings:
