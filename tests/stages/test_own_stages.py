@@ -14,10 +14,12 @@ import cuggino
 from cuggino import Config, Runtime, events as ev
 from cuggino.agents.scripted import ScriptedAgent
 from cuggino.errors import ConfigError, LoopError, ProcessFailed, WorkspaceLocked
+from cuggino.loops import durable
 from cuggino.operators import Flow, flow, forward
 from cuggino.processes import KeptProcesses
 from cuggino.stages import (
     GitSnapshots,
+    Workplace,
     audit_stage,
     check_stage,
     commit_stage,
@@ -134,6 +136,40 @@ class TestFiles:
         assert [] == list(place.services.workspace.wip.iterdir())
         with Workspace(tmp_path).lock():
             pass
+
+
+class TestNamedSessions:
+    """Sessions that a later process continues."""
+
+    def test_a_durable_loop_keeps_its_plan(self, tmp_path: Path) -> None:
+        """The implementing agent of the next process reads what was planned before."""
+        t = Marbles(d=says("DONE", "all"), D=ev.Done(content="all"), P=ev.PlanComplete(content="p"))
+        planned = AgentRun([Say("<PLAN_COMPLETE>p</PLAN_COMPLETE>")], plan=PLAN)
+
+        def process(*implementing: Any) -> tuple[Workplace, Observable[Any]]:
+            agent = InMemoryAgent({"planning": [planned], "implementing": implementing})
+            place = workplace(tmp_path, agent=agent, session="page")
+
+            def story() -> Flow[None]:
+                with place.held():
+                    yield from forward(planning_stage(place))
+                    yield from forward(implementing_stage(place))
+
+            return place, durable(story, tmp_path / "loop.jsonl")
+
+        place, first = process(t.cold("-----d|"))
+        assert [ev.PlanComplete(content="p")] == [
+            event for _, _, event in t.record(first, dispose_at=3) if event is not None
+        ]
+        place, second = process(t.cold("-d|"))
+        assert place.session.session_file.read_text().startswith(PLAN.strip())
+        assert ev.Done(content="all") == outcome(second)
+        assert [] == list(place.services.workspace.wip.iterdir())
+
+    @pytest.mark.parametrize("name", ["", "../up", "a b", "a.b"])
+    def test_a_name_is_one_of_a_file(self, name: str, tmp_path: Path) -> None:
+        with pytest.raises(ValueError, match="cannot be the name of a session"):
+            workplace(tmp_path, session=name)
 
 
 class TestReviewers:
