@@ -280,7 +280,7 @@ class Runtime:
             given["command"] = f"cuggino run --hands {self.config.hands}"
         return self._options(LoopRunOptions, given)
 
-    def workplace(self, *, focus: str) -> Workplace:
+    def workplace(self, *, focus: str, session: str | None = None) -> Workplace:
         """Return what the stages of a loop of one's own share (`cuggino.stages`).
 
         ::
@@ -290,16 +290,19 @@ class Runtime:
 
         Agents get the configured limits, retries, guard and sandbox, and share one budget. `focus`
         is a text, or `@path` of a file. Nothing is started or written yet; `Workplace.held` locks
-        the project.
+        the project. With the name of a `session`, a later process finds the plan and the log of the
+        one before it, as a `durable` loop needs them.
 
         Raises:
             ConfigError: the focus is blank, or its file cannot be read.
+            ValueError: the session cannot have this name.
         """
         return Workplace.of(
             self.services,
             configured(StageOptions, self.config, {"cwd": self.cwd}),
             focus=read_focus(focus, self.cwd),
             command_timeout=self.config.command_timeout,
+            session=session,
         )
 
     def run(

@@ -67,8 +67,9 @@ def folder_changes(folder: Path, *, poll_every: float = 1.0) -> Observable[objec
 
     A change is a visible entry created, deleted, moved or written to, and the folder itself
     removed, moved or created again, which the watch survives (as it survives the same of the two
-    folders above; that one further above was moved is noticed at the next change). Names that
-    start with `.`, the content of subfolders, and reading do not count.
+    folders above, and of the folder that a link leads to; that one further above was moved is
+    noticed at the next change). Names that start with `.`, the content of subfolders, and reading
+    do not count.
     A burst of changes is one item: at most one is in flight, posted after the change, so that a
     subscriber that reads the folder on receiving it sees the change.
 

@@ -194,11 +194,20 @@ def _scope(folder: Path) -> _Scope:
     near = [i for i in existing if i <= WATCHED_ABOVE] or existing[:1]
     places = {i: os.path.realpath(lineage[i]) for i in reversed(near)}
     below = {os.path.join(real, lineage[i - 1].name) for i, real in places.items() if i > 0}  # noqa: PTH118
+    targets = [_target_of(link) for link in lineage[: WATCHED_ABOVE + 1] if link.is_symlink()]
     return _Scope(
         folder=os.path.realpath(folder),
-        places=tuple(dict.fromkeys(places.values())),
-        links=frozenset(places.values()) | below,
+        places=tuple(dict.fromkeys((*(above for above, _ in targets), *places.values()))),
+        links=frozenset(places.values()) | below | {target for _, target in targets},
     )
+
+
+def _target_of(link: Path) -> tuple[str, str]:
+    """Return the nearest existing folder above a link's target, and what leads there from it."""
+    target = os.path.realpath(link)
+    while not os.path.isdir(above := os.path.dirname(target)):  # noqa: PTH112, PTH120
+        target = above
+    return above, target
 
 
 def _is_forbidden(place: str) -> bool:

@@ -45,6 +45,12 @@ def require_number(name: str, value: object) -> None:
         raise TypeError(f"{name} must be a number, not {value!r}")
 
 
+def require_text(name: str, value: object) -> None:
+    """Raise a TypeError unless this is a string: an event is easily passed in place of its text."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a string, not {type(value).__name__}")
+
+
 def require_classes(kinds: object, where: str) -> None:
     """Raise a TypeError unless `isinstance` takes this, which would fail with the first event."""
     try:

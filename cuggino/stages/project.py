@@ -15,6 +15,7 @@ from cuggino.events import (
     Checked,
     CommandOutputEvent,
     Event,
+    PushFailed,
     PushPerformed,
     SetupCommandOutput,
     SetupCommandStarted,
@@ -23,6 +24,7 @@ from cuggino.events import (
 )
 from cuggino.gate import GitWork, State
 from cuggino.operators import Flow, ask, emit, flow, forward
+from cuggino.operators.mistakes import require_text
 from cuggino.processes import KeptProcesses
 from cuggino.sandbox import ViewRole
 from cuggino.stages.command import Shell, command_stage, keeping_shell, must_succeed
@@ -66,6 +68,7 @@ def setup_stage(
     require_place(place)
     if not command:
         return empty()
+    require_text("command", command)
 
     def remember(event: Event) -> None:
         workspace = place.services.workspace
@@ -105,6 +108,7 @@ def check_stage(place: Workplace, command: str | None, *, iteration: int = 1) ->
     require_place(place)
     if not command:
         return empty()
+    require_text("command", command)
 
     def start(_scheduler: object) -> Observable[Any]:
         stage = _command(place, CheckCommandOutput, command, iteration, place.shell)
@@ -185,6 +189,7 @@ def commit_stage(
     `role` is the one that works in the loop. A failure is an event, never an error.
     """
     require_place(place)
+    require_text("message", message)
 
     def start(_scheduler: object) -> Observable[Any]:
         committed = commit_to(
@@ -215,11 +220,16 @@ def push_stage(
     error: the next push includes the commit.
     """
     require_place(place)
+    require_text("target", target)
+    if not all(target.partition("/")):
+        raise ValueError(f"target must be a remote and a branch, as origin/main, not {target!r}")
 
     def start(_scheduler: object) -> Observable[Any]:
         pushed = push_to(place.services.repository, target, commit_hash, iteration=iteration)
         hooks = verified(
-            place.protected("push"), is_last=lambda e: isinstance(e, PushPerformed), voids=False
+            place.protected("push"),
+            is_last=lambda e: isinstance(e, PushPerformed | PushFailed),
+            voids=False,
         )
         return pushed.pipe(hooks)
 
@@ -233,6 +243,7 @@ def snapshot_stage(place: Workplace, stage: str) -> Observable[SnapshotTaken | S
     Nothing is emitted without a git repository.
     """
     require_place(place)
+    require_text("stage", stage)
     return place.services.snapshots.take(place.session.id, stage)
 
 

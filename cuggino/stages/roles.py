@@ -37,6 +37,7 @@ from cuggino.events import (
 from cuggino.gate import LastWord, has_findings
 from cuggino.guard import PERMISSIONS, Policy
 from cuggino.operators import Flow, ask, flow, marker_tags
+from cuggino.operators.mistakes import require_text
 from cuggino.prompts import Prompts
 from cuggino.stages.agent import Evidence, agent_story
 from cuggino.stages.sessions import Resumes
@@ -448,6 +449,7 @@ _UNFINISHED = (
 def _review_section(review: str | None) -> str:
     if review is None:
         return ""
+    require_text("review", review)
     return (
         "## Review of the work so far\n\n"
         "The work was sent back. The new plan must satisfy this review and the specifications:\n\n"
@@ -458,6 +460,8 @@ def _review_section(review: str | None) -> str:
 def _check_section(check: CheckCommandOutput | None) -> str:
     if check is None:
         return ""
+    if not isinstance(check, CheckCommandOutput):
+        raise TypeError(f"check must be a CheckCommandOutput, not {type(check).__name__}")
     cut = f" (its end; the whole is in `{check.file_path}`)" if check.truncated else ""
     return (
         "## Check command\n\n"

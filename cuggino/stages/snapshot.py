@@ -23,7 +23,8 @@ from cuggino.stages.acts import clock
 UNDONE = "undo"
 """The run of the snapshots that are taken before an undo."""
 
-_NAME = re.compile(r"[\w-][\w.-]*", re.ASCII)
+_NAME = re.compile(r"(?!.*\.\.|.*\.$|.*\.lock$)[\w-][\w.-]*", re.ASCII)
+"""The part of a name that git takes: it ignores other references, and removes their commits."""
 _NOWHERE = ("not a git repository", "must be run in a work tree")
 
 

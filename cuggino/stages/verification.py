@@ -107,7 +107,8 @@ def verified_commit(
                 return CommitFailed(iteration=event.iteration, message=why)
             return event
 
-        around = verified(protected, is_last=lambda e: isinstance(e, CommitPerformed), voids=False)
+        outcomes = CommitPerformed | CommitFailed
+        around = verified(protected, is_last=lambda e: isinstance(e, outcomes), voids=False)
         yield from forward(commit.pipe(around, ops.map(seen)))
 
     return lambda commit: flow(lambda: story(commit))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from reactivex import Observable
 
 from cuggino.agents.base import SpawnOptions
 from cuggino.operators import Flow
+from cuggino.operators.mistakes import require_text
 from cuggino.operators.supervision import Ledger
 from cuggino.sandbox import Protected, ViewRole
 from cuggino.stages.agent import LINGER
@@ -21,6 +23,8 @@ from cuggino.stages.services import Services
 from cuggino.stages.spawning import commands_shell, plain_shell, protected_from_commands
 from cuggino.stages.supervision import Supervision, supervision_of
 from cuggino.storage import WORKSPACE_FOLDER, Session, new_run_id
+
+_SESSION = re.compile(r"[\w-]+", re.ASCII)
 
 Begin: TypeAlias = Callable[[SpawnOptions], Flow[SpawnOptions]]
 """Runs before each agent, within its stage; returns the options of its session."""
@@ -64,6 +68,8 @@ class Workplace:
     """Folders of others that agents may not touch, if the project is a slot."""
     is_open: bool = True
     """True if the files of the session exist, as in a loop; else the first stage creates them."""
+    is_named: bool = False
+    """True if a later process may continue with the files of the session."""
     begin: Begin = at_once
     """Runs before each agent: a loop pauses there, and takes a snapshot."""
 
@@ -75,12 +81,25 @@ class Workplace:
         *,
         focus: str = "",
         command_timeout: float | None = None,
+        session: str | None = None,
     ) -> Workplace:
-        """Return a workplace with a new session and a new ledger. Nothing is written yet."""
+        """Return a workplace with a session and a new ledger. Nothing is written yet.
+
+        The session is a new one, unless it gets a name: then it has the files of an earlier process
+        that gave it the same one.
+
+        Raises:
+            ValueError: the name has other characters than letters, digits, `_` and `-`.
+        """
+        if session is not None:
+            require_text("session", session)
+            if not _SESSION.fullmatch(session):
+                raise ValueError(f"{session!r} cannot be the name of a session: use a-z, 0-9 and -")
         return cls(
             services=services,
             options=options,
-            session=Session(new_run_id(), services.workspace.wip),
+            session=Session(session or new_run_id(), services.workspace.wip),
+            is_named=session is not None,
             supervision=supervision_of(options, gate=services.gate, ledger=Ledger()),
             focus=focus,
             command_timeout=command_timeout,
@@ -91,14 +110,18 @@ class Workplace:
     def held(self, *, command: str = "a Python program") -> Iterator[None]:
         """Lock the project within the block, and remove the files of the session at its end.
 
-        `command` names the holder to others who want the project. Stages work without the lock,
-        too; then two processes can disturb each other, and the files stay in `.cuggino/wip/`.
+        Those of a session with a name stay after an exception or a disposal. `command` names the
+        holder to others who want the project. Stages work without the lock, too; then two processes
+        can disturb each other, and the files stay in `.cuggino/wip/`.
 
         Raises:
             WorkspaceLocked: another process holds the project.
         """
-        with self.services.workspace.session(command=command, session_id=self.session.id):
+        workspace, name = self.services.workspace, self.session.id
+        with workspace.session(command=command, session_id=name) as session:
+            session.keep = self.is_named
             yield
+            session.keep = False
 
     def reviewers(self, count: int) -> tuple[Workplace, ...]:
         """Return a workplace for each of several reviewers that work at the same time.

@@ -22,6 +22,8 @@ def read_focus(focus: str, folder: Path) -> str:
     Raises:
         ConfigError: the focus is blank, or its file is missing, unreadable, too large or blank.
     """
+    if not isinstance(focus, str):
+        raise TypeError(f"focus must be a string, not {type(focus).__name__}")
     if not focus.strip():
         raise ConfigError("the focus is empty", hint="say what to work on: a text, or @FILE")
     if not focus.startswith("@"):

@@ -88,12 +88,13 @@ class WorkspaceLock:
     def keep(self) -> None:
         """Take the lock again if its file was removed or replaced while this object holds it.
 
-        Without the file, another process could take the lock, too.
+        Without the file, another process could take the lock, too. Nothing is created while the
+        whole project is away, for example moved: it could not come back to its place.
 
         Raises:
             WorkspaceLocked: another process holds the workspace by now.
         """
-        if self._held is None:
+        if self._held is None or not self._folder.parent.is_dir():
             return
         if not self._is_in_place():
             lock, inode = self._taken()

@@ -178,6 +178,30 @@ def test_a_folder_that_comes_and_goes_quickly(watched: Watched) -> None:
     assert watched.sees((watched.folder / "a").unlink)
 
 
+@pytest.mark.parametrize("depth", ["tasks", "state/tasks"])
+@pytest.mark.parametrize("level", ["backlog", "project"])
+def test_the_target_of_a_link_comes_back(tmp_path: Path, depth: str, level: str) -> None:
+    """As a tracked folder does when git checks out another branch, and this one again."""
+    target = tmp_path / "repository" / depth
+    folder = tmp_path / "place" / "project" / "backlog"
+    link = folder if level == "backlog" else folder.parent
+    link.parent.mkdir(parents=True)
+    watched_folder = target if level == "backlog" else target / "backlog"
+    watched_folder.mkdir(parents=True)
+    link.symlink_to(target)
+    with no_leaks():
+        watched = Watched(folder)
+        assert watched.sees(lambda: shutil.rmtree(tmp_path / "repository" / depth.split("/")[0]))
+        watched.settle()
+        watched_folder.mkdir(parents=True)
+        assert watched.sees(lambda: (watched_folder / "a").write_text("a"))
+        target.rename(target.parent / "away")
+        watched.settle()
+        watched_folder.mkdir(parents=True)
+        assert watched.sees(lambda: (watched_folder / "b").write_text("b"))
+        watched.dispose()
+
+
 def test_a_link_to_a_folder_is_followed(tmp_path: Path) -> None:
     """A folder that is a link is watched where it points to, also when the link changes."""
     link, one, two = tmp_path / "link", tmp_path / "one", tmp_path / "far" / "two"

@@ -5,12 +5,18 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
-from reactivex import Observable, concat, defer, just, never, operators as ops
+from reactivex import Observable, concat, defer, empty, just, never, operators as ops
 from reactivex.subject import Subject
 
 import cuggino
 from cuggino.errors import AgentFailed
-from cuggino.events import WatchCandidate, WatchEvent, WatchLanded, WatchSentBack
+from cuggino.events import (
+    WatchCandidate,
+    WatchEvent,
+    WatchLanded,
+    WatchProposed,
+    WatchSentBack,
+)
 from cuggino.loops import Land, Start, pool
 from cuggino.operators import Flow, emit, flow, pause
 from cuggino.testing import Marbles
@@ -143,7 +149,59 @@ def test_what_is_not_a_stream() -> None:
     items, nothing, text = just(["a"]), cast("Any", lambda _: 3), cast("Any", "a")
     with pytest.raises(TypeError, match=r"pool\(\) needs an Observable, not str"):
         pool(text, 1, nothing, nothing)
-    with pytest.raises(TypeError, match="slots must be a number, not 'a'"):
-        pool(items, text, nothing, nothing)
+    with pytest.raises(TypeError, match=r"pool\(\) needs an Observable, not str"):
+        pool(items, 1, nothing, nothing, changes=text)
+    for slots in (text, cast("Any", 1.5)):
+        with pytest.raises(TypeError, match=f"slots must be a whole number, not {slots!r}"):
+            pool(items, slots, nothing, nothing)
     with pytest.raises(TypeError, match=r"`attempt` or `land` of pool\(\) returned int"):
         cuggino.run(pool(items, 1, nothing, nothing))
+
+
+@pytest.mark.parametrize("listed", ["ab", None, 3, [1]])
+def test_what_is_not_a_list_of_names(listed: Any) -> None:
+    """A text is no list of one-letter names."""
+    watch = OwnWatch()
+    watch.stream = pool(just(listed), 1, watch.attempt, watch.land)
+    with pytest.raises(TypeError, match=r"`items` of pool\(\) emitted .*, not a list of names"):
+        cuggino.run(watch.stream)
+    assert [] == watch.started
+
+
+def test_an_item_that_is_listed_twice() -> None:
+    """It begins once; nobody else may be at work on it."""
+    watch = OwnWatch("a", "a", "b", slots=3)
+    watch.story(until=5)
+    assert [(0, "a", 1, 1), (0, "b", 2, 1)] == watch.started
+
+
+def test_items_that_complete_without_a_list() -> None:
+    """Nothing may begin any more: the pool does not wait for ever."""
+    watch = OwnWatch()
+    watch.stream = pool(empty(), 1, watch.attempt, watch.land)
+    assert [(0, "completed")] == watch.story()
+
+
+def test_an_item_in_a_pull_request_does_not_begin_again() -> None:
+    """It has a candidate, although it is still listed."""
+    watch = OwnWatch("a")
+
+    def propose(land: Land) -> Observable[WatchEvent]:
+        commit = land.candidate.commit
+        return just(
+            WatchProposed(
+                filename=land.name, number=1, url="", branch="b", commit="c", candidate=commit
+            )
+        )
+
+    watch.stream = pool(just(["a"]), 1, watch.attempt, propose)
+    assert "10 Candidate a, 10 Proposed a, 10 completed" == line(watch.story())
+
+
+def test_a_landing_without_an_outcome() -> None:
+    """The candidate would land again and again, without a pause."""
+    watch = OwnWatch("a")
+    watch.stream = pool(just(["a"]), 1, watch.attempt, lambda _land: flow(lambda: pause(1)))
+    *_, (when, kind, error) = watch.t.record(watch.stream, until=100)
+    assert (11, "error") == (when, kind)
+    assert "`land` of pool() ended without WatchLanded" in str(error)

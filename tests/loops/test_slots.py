@@ -422,6 +422,26 @@ def test_an_item_removed_while_it_waits_does_not_land(tmp_path: Path) -> None:
     assert ["1.md"] == slots.trunk.landed
 
 
+@pytest.mark.parametrize(
+    ("when", "landing"),
+    [(5, "landed"), (12, CRASH), (16, "conflict")],
+    ids=["at work", "to be tried again", "sent back"],
+)
+def test_an_item_removed_before_it_is_queued(
+    tmp_path: Path, when: float, landing: str | Exception
+) -> None:
+    """Its work is kept, and no view waits for its landing until the watch ends."""
+    names = ("1.md", "2.md", "3.md")
+    slots = watching(tmp_path, *names, landings={"1.md": [landing]}, landing=5, settle_seconds=1)
+    gone = slots.workspace.backlog / "1.md"
+    slots.at(when, lambda: gone.rename(tmp_path / "1.md"))
+    seen = slots.play(200)
+    (kept,) = events(seen, ev.WatchWorkKept)
+    assert ("1.md", "1.md", "refs/cuggino/candidates/1.md") == (kept.item, kept.filename, kept.ref)
+    assert ["2.md", "3.md"] == slots.trunk.landed
+    assert isinstance(seen[-1][2], ev.WatchBacklogWaiting)
+
+
 class TestControl:
     def commanded(self, folder: Path, when: float, command: Any, *names: str, **more: Any) -> Any:
         commands = timer(when).pipe(ops.map(lambda _: command), ops.concat(never()))

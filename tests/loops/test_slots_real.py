@@ -7,8 +7,10 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
+from reactivex import Observable
 from reactivex.subject import Subject
 
 import cuggino
@@ -17,7 +19,7 @@ from cuggino.errors import ConfigError, Interrupted, WorkspaceLocked
 from cuggino.loops import Returned
 from cuggino.processes.process_tree import Ladder, ProcessTree
 from cuggino.stages.slots import TRUNK, candidate_ref
-from cuggino.storage import Workspace
+from cuggino.storage import Workspace, WorkspaceLock
 from tests.git_project import isolate_git
 from tests.limits import LIMIT
 from tests.loops.slot_project import SlotProject
@@ -75,6 +77,9 @@ def completed(events: Sequence[ev.Event]) -> list[str]:
     return sorted(e.filename for e in events if isinstance(e, ev.WatchItemCompleted))
 
 
+CANDIDATE = ev.WatchCandidate(filename="1.md", slot=1, commit="1" * 40, base="1" * 40, attempt=1)
+
+
 class TestHold:
     """One process at a time works in a workspace and lands in a repository."""
 
@@ -91,6 +96,27 @@ class TestHold:
                     next(cuggino.iterate(second.watch()))
                 break
         assert isinstance(next(cuggino.iterate(second.watch())), ev.Event)
+
+    @pytest.mark.parametrize(
+        ("config", "begin"),
+        [
+            ({}, lambda runtime: runtime.watch()),
+            ({"hands": 2}, lambda runtime: runtime.run(focus="Words")),
+            ({"attempts": 2}, lambda runtime: runtime.run(focus="Words")),
+            ({}, lambda runtime: runtime.land(CANDIDATE)),
+        ],
+        ids=["watch", "hands", "attempts", "land"],
+    )
+    def test_nothing_else_lands_in_a_repository(
+        self, tmp_path: Path, config: dict[str, Any], begin: Callable[[Runtime], Observable[Any]]
+    ) -> None:
+        """Whatever lands holds the repository, before its first event; so it can be refused."""
+        project = SlotProject(tmp_path, **config)
+        lock = WorkspaceLock(project.folder / ".git/cuggino")
+        refused = pytest.raises(WorkspaceLocked, match="is in use by process")
+        with lock.hold(command="another", since=None), refused:
+            next(cuggino.iterate(begin(project.runtime())))
+        assert isinstance(next(cuggino.iterate(begin(project.runtime()))), ev.Event)
 
     def test_a_watch_whose_lock_another_process_has_taken(self, tmp_path: Path) -> None:
         """The lock was removed while the watch waited; it begins nothing any more."""

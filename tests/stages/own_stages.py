@@ -23,8 +23,9 @@ def workplace(folder: Path, *sessions: Any, **services: Any) -> Workplace:
     """Return a workplace in which each role plays these sessions."""
     (folder / ".specs").mkdir(exist_ok=True)
     agent = services.pop("agent", None) or InMemoryAgent(dict.fromkeys(ROLES, sessions))
+    session = services.pop("session", None)
     given = Services(agent=agent, workspace=Workspace(folder), **services)
-    return Workplace.of(given, StageOptions(cwd=folder), focus="the page")
+    return Workplace.of(given, StageOptions(cwd=folder), focus="the page", session=session)
 
 
 def session_of(

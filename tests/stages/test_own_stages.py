@@ -11,13 +11,15 @@ import pytest
 from reactivex import Observable, merge, of, operators as ops, throw
 
 import cuggino
-from cuggino import events as ev
+from cuggino import Config, Runtime, events as ev
 from cuggino.agents.scripted import ScriptedAgent
 from cuggino.errors import ConfigError, LoopError, ProcessFailed, WorkspaceLocked
+from cuggino.loops import durable
 from cuggino.operators import Flow, flow, forward
 from cuggino.processes import KeptProcesses
 from cuggino.stages import (
     GitSnapshots,
+    Workplace,
     audit_stage,
     check_stage,
     commit_stage,
@@ -71,6 +73,38 @@ def test_a_runtime_is_not_a_workplace(stage: Any, tmp_path: Path) -> None:
         cuggino.run(stage(cuggino.Runtime.live(cwd=tmp_path, agent="claude")))
 
 
+APPROVED: Any = ev.Approved(content="yes")
+
+
+@pytest.mark.parametrize(
+    ("stage", "message"),
+    [
+        (lambda place: planning_stage(place, review=APPROVED), "review must be a string"),
+        (lambda place: implementing_stage(place, check=APPROVED), "check must be a CheckCommand"),
+        (
+            lambda place: reviewing_stage(place, check=APPROVED),
+            "check must be a CheckCommandOutput",
+        ),
+        (lambda place: setup_stage(place, APPROVED), "command must be a string"),
+        (lambda place: check_stage(place, APPROVED), "command must be a string"),
+        (lambda place: commit_stage(place, APPROVED), "message must be a string"),
+        (lambda place: push_stage(place, APPROVED, "HEAD"), "target must be a string"),
+        (lambda place: snapshot_stage(place, APPROVED), "stage must be a string"),
+        (lambda place: Runtime.live(cwd=place.options.cwd).workplace(focus=APPROVED), "focus must"),
+    ],
+)
+def test_an_event_is_not_its_text(stage: Any, message: str, tmp_path: Path) -> None:
+    """What a stage takes is checked when it is composed, in one sentence."""
+    with pytest.raises(TypeError, match=rf"{message}.*, not Approved$"):
+        stage(workplace(tmp_path))
+
+
+@pytest.mark.parametrize("target", ["origin", "origin/", "/main", ""])
+def test_a_push_needs_a_remote_and_a_branch(target: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=f"target must be a remote and a branch.*'{target}'"):
+        push_stage(workplace(tmp_path), target, "HEAD")
+
+
 class TestFiles:
     """The files through which agents hand on their work."""
 
@@ -102,6 +136,40 @@ class TestFiles:
         assert [] == list(place.services.workspace.wip.iterdir())
         with Workspace(tmp_path).lock():
             pass
+
+
+class TestNamedSessions:
+    """Sessions that a later process continues."""
+
+    def test_a_durable_loop_keeps_its_plan(self, tmp_path: Path) -> None:
+        """The implementing agent of the next process reads what was planned before."""
+        t = Marbles(d=says("DONE", "all"), D=ev.Done(content="all"), P=ev.PlanComplete(content="p"))
+        planned = AgentRun([Say("<PLAN_COMPLETE>p</PLAN_COMPLETE>")], plan=PLAN)
+
+        def process(*implementing: Any) -> tuple[Workplace, Observable[Any]]:
+            agent = InMemoryAgent({"planning": [planned], "implementing": implementing})
+            place = workplace(tmp_path, agent=agent, session="page")
+
+            def story() -> Flow[None]:
+                with place.held():
+                    yield from forward(planning_stage(place))
+                    yield from forward(implementing_stage(place))
+
+            return place, durable(story, tmp_path / "loop.jsonl")
+
+        place, first = process(t.cold("-----d|"))
+        assert [ev.PlanComplete(content="p")] == [
+            event for _, _, event in t.record(first, dispose_at=3) if event is not None
+        ]
+        place, second = process(t.cold("-d|"))
+        assert place.session.session_file.read_text().startswith(PLAN.strip())
+        assert ev.Done(content="all") == outcome(second)
+        assert [] == list(place.services.workspace.wip.iterdir())
+
+    @pytest.mark.parametrize("name", ["", "../up", "a b", "a.b"])
+    def test_a_name_is_one_of_a_file(self, name: str, tmp_path: Path) -> None:
+        with pytest.raises(ValueError, match="cannot be the name of a session"):
+            workplace(tmp_path, session=name)
 
 
 class TestReviewers:
@@ -183,6 +251,32 @@ class TestSnapshots:
         taken = cuggino.run(snapshot_stage(place, "before-review"))
         assert isinstance(taken, ev.SnapshotTaken)
         assert f"refs/cuggino/snapshots/{place.session.id}/before-review" == taken.ref
+
+
+class TestHooks:
+    """Hooks of git that change files without permission."""
+
+    @pytest.mark.parametrize("exit_code", [0, 1])
+    def test_the_outcome_is_the_last_event(
+        self, project: GitProject, tmp_path: Path, exit_code: int
+    ) -> None:
+        """Also that of a commit or a push that a hook rejects: loops act on it."""
+        project.write("a.txt")
+        project.git("init", "-q", "--bare", str(tmp_path / "remote.git"))
+        project.git("remote", "add", "origin", str(tmp_path / "remote.git"))
+        config, agent = Config(sandbox="off"), InMemoryAgent({})
+        place = Runtime.live(cwd=project.root, config=config, agent=agent).workplace(focus="x")
+        changes = f"date +%N > .git/hooks/post-merge; exit {exit_code}"
+        project.hook("pre-commit", changes)
+        *_, violated, committed = cuggino.iterate(commit_stage(place, "Add a.txt"))
+        assert isinstance(violated, ev.RoleViolated)
+        assert isinstance(committed, ev.CommitFailed if exit_code else ev.CommitPerformed)
+        (project.root / ".git/hooks/pre-commit").unlink()
+        project.git("commit", "-q", "--allow-empty", "-m", "Something to push")
+        project.hook("pre-push", changes)
+        *_, violated, pushed = cuggino.iterate(push_stage(place, "origin/main", "HEAD"))
+        assert isinstance(violated, ev.RoleViolated)
+        assert isinstance(pushed, ev.PushFailed if exit_code else ev.PushPerformed)
 
 
 class TestEndings:

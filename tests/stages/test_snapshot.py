@@ -297,9 +297,11 @@ class TestWithoutASnapshot:
 
     def test_a_name_that_is_no_reference(self, filled: GitProject) -> None:
         """A stage cannot leave its folder."""
-        for name in ("../up", "a b", "", "x/.."):
+        for name in ("../up", "a b", "", "x/..", "1..2", "v1.", "uv.lock"):
             with pytest.raises(ValueError, match="name of a snapshot"):
                 run(snapshots_of(filled).take(name, "a-1"))
+            with pytest.raises(ValueError, match="name of a snapshot"):
+                run(snapshots_of(filled).take("a-1", name))
 
 
 class TestLeftOut:

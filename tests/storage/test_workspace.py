@@ -323,6 +323,19 @@ class TestRemovedLock:
         workspace.keep_lock()
         assert workspace.holder() is None
 
+    def test_a_project_that_is_moved_can_come_back(self, tmp_path: Path) -> None:
+        """Its place stays empty, and its lock comes back with it."""
+        place, away = tmp_path / "project", tmp_path / "away"
+        place.mkdir()
+        workspace = Workspace(place)
+        with workspace.lock(command="cuggino watch"):
+            place.rename(away)
+            workspace.keep_lock()
+            assert not place.exists()
+            away.rename(place)
+            workspace.keep_lock()
+            assert "cuggino watch" == refusal(Workspace(place)).command
+
     def test_another_owner_keeps_it(self, tmp_path: Path) -> None:
         """The first owner is refused, and leaves the files of the second one as they are."""
         first, second = Workspace(tmp_path), Workspace(tmp_path)

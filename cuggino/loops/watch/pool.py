@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import assert_never
 
 from reactivex import Observable, abc, defer, empty, never, operators as ops
@@ -33,7 +34,7 @@ from cuggino.operators import Flow, StateRef, flow, forward, managed, merge_at_m
 from cuggino.operators.alongside import alongside
 from cuggino.operators.managed import Subscription
 from cuggino.operators.mapcat import mapcat
-from cuggino.operators.mistakes import require_number, require_result, require_stream
+from cuggino.operators.mistakes import require_result, require_stream
 
 
 def pool(
@@ -57,8 +58,9 @@ def pool(
 
     `items` emits the names of the items that may begin now, in order. It is subscribed to again
     when an attempt or a landing has ended, and when `changes` emits; what it emits later counts,
-    too. An item that is at work, or that has a candidate, does not begin again; any other that is
-    listed does, so an item that has landed or failed must not be listed.
+    too. If it completes without a list, nothing may begin. An item that is at work, or that has a
+    candidate, does not begin again; any other that is listed does, so an item that has landed or
+    failed must not be listed.
 
     `attempt` gets a `Start` (item, slot, number, what was sent back) and its candidate is the last
     `WatchCandidate` that it emits; one that is not approved never lands. `land` gets a `Land`
@@ -70,18 +72,41 @@ def pool(
     streams; one releases everything.
     """
     require_stream(items, "pool")
-    require_number("slots", slots)
+    if changes is not None:
+        require_stream(changes, "pool")
+    if not isinstance(slots, int):
+        raise TypeError(f"slots must be a whole number, not {slots!r}")
     if slots < 1:
         raise ValueError("a pool has at least one of the slots")
 
-    def listed(names: Sequence[str]) -> Listed:
-        return Listed(tuple(names))
-
     def begun(_scheduler: abc.SchedulerBase) -> Observable[WatchEvent]:
         state = StateRef(PoolState(limit=SlotLimit(slots)))
-        return pool_of(state, items.pipe(ops.map(listed)), attempt, land, changes=changes)
+        listings = items.pipe(ops.default_if_empty(()), ops.map(_listing))
+
+        def landing(decision: Land) -> Flow[None]:
+            stream = land(decision)
+            require_result(stream, "`land` of pool()")
+            yield from forward(stream)
+            work = state.value.work_of(decision.name)
+            if work.waits_to_land and not work.has_landed:  # it would land again and again
+                raise TypeError(
+                    "`land` of pool() ended without WatchLanded, WatchProposed or WatchSentBack "
+                    f"for {decision.name}"
+                )
+
+        return pool_of(
+            state, listings, attempt, lambda land: flow(partial(landing, land)), changes=changes
+        )
 
     return on_loop(defer(begun))
+
+
+def _listing(names: object) -> Listed:
+    if isinstance(names, Iterable) and not isinstance(names, str):
+        ready = tuple(names)
+        if all(isinstance(name, str) for name in ready):
+            return Listed(ready)
+    raise TypeError(f"`items` of pool() emitted {names!r}, not a list of names")
 
 
 def pool_of(

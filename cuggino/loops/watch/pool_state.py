@@ -273,7 +273,8 @@ def next_step(state: PoolState, fact: Fact) -> tuple[PoolState, tuple[Decision, 
     Only after `Listed` does anything begin: nothing does from an old list. Of the items listed,
     those sent back more often begin first; each has one attempt at a time, in a slot of its own, as
     long as `limit` has room and the queue is short. Candidates land one at a time, in the order of
-    `LandingQueue`. An item whose candidate is not approved neither lands nor begins again.
+    `LandingQueue`. An item whose candidate is not approved, or is in a pull request, neither lands
+    nor begins again.
     """
     match fact:
         case Listed(holds_back=True):
@@ -311,16 +312,16 @@ def _listed(state: PoolState, listed: Listed) -> tuple[PoolState, tuple[Decision
     queue, at_work, last_in = state.queue, dict(state.at_work), dict(state.last_in)
     decisions: list[Decision] = []
     for name in queue.first(listed.ready):
-        if state.is_active(name):
+        work = state.work_of(name)
+        if state.is_active(name) or name in at_work:
             continue
-        if state.work_of(name).is_unapproved:
+        if work.is_unapproved or work.proposed is not None:
             continue
         if state.waits_to_land(name):
             queue = queue.add(name)
         elif len(at_work) < state.limit.active and (queue.admits_new or name in queue.returns):
             slot = _slot_for(name, state.limit.slots, at_work.values(), last_in, listed.gone)
             at_work[name], last_in[slot] = slot, name
-            work = state.work_of(name)
             decisions.append(
                 Start(name, slot, work.number + 1, work.returned, queue.returns.get(name, 0))
             )

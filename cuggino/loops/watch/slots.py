@@ -205,7 +205,7 @@ class SlotWatch(Story):
                 yield from forward(self._working(), name=SLOTS)
             else:
                 following: Observable[WatchEvent] = flow(lambda: self._following(self._follow))
-                beside = (self._proposals.beside(), self._places.placement.news)
+                beside = (self._news, self._proposals.beside(), self._places.placement.news)
                 waiting = items.waiting(self._situation)
                 yield from control.idle(waiting.pipe(alongside(following, *beside)))
 
@@ -261,6 +261,7 @@ class SlotWatch(Story):
 
     def _situation(self, issues: list[str], listing: Listing, now: datetime) -> Situation:
         self._items.take(listing, now, self._blocked(issues))
+        self._let_removed_go()
         can_begin = self._begins_something(now)
         self._notice_removed()
         ready = self._items.listing.order.ready
@@ -350,6 +351,7 @@ class SlotWatch(Story):
                     observer.on_next(Listed((), holds_back=True))
                 else:
                     items.look(now, self._blocked())
+                    self._let_removed_go()
                     observer.on_next(self._ready(now))
                 for notice in items.notices():
                     self._news.on_next(notice)
@@ -480,17 +482,24 @@ class SlotWatch(Story):
         last = work.end or LoopApproved(iteration=1)
         yield from self._park(name, (yield from self._items.archive(name, work.item, last)))
 
-    def _abandoned(self, name: str, work: ItemWork) -> Flow[None]:
+    def _abandoned(self, name: str, work: ItemWork) -> WatchEvent:
         """Keep, but do not land, the work on an item that a person has removed from the backlog."""
         self._let_go(name)
-        yield from emit(
-            WatchWorkKept(
-                ref=candidate_ref(name),
-                slot=work.slot,
-                filename=name,
-                reason="the item has left the backlog",
-            )
-        )
+        return WatchWorkKept(
+            ref=candidate_ref(name),
+            slot=work.slot,
+            filename=name,
+            reason="the item has left the backlog",
+        ).of_item(name)
+
+    def _let_removed_go(self) -> None:
+        """Abandon the work on removed items that is neither under way nor queued nor proposed."""
+        state = self._state.value
+        for name, work in state.works.items():
+            if work.candidate is None or state.is_active(name) or name in self._proposals:
+                continue
+            if not self._items.backlog.is_there(name):
+                self._news.on_next(self._abandoned(name, work))
 
     # What lands.
 
@@ -498,7 +507,7 @@ class SlotWatch(Story):
         """Land the candidate of the item, and put the item away."""
         name, backlog, work = land.name, self._items.backlog, self._state.value.work_of(land.name)
         if not backlog.is_there(name):
-            yield from self._abandoned(name, work)
+            yield from emit(self._abandoned(name, work))
             return
         title = backlog.title(name)
         landing = self._places.trunk.land(land.candidate, title=title, returns=land.returns)
@@ -540,7 +549,7 @@ class SlotWatch(Story):
             if work.has_landed:
                 yield from self._put_away(name, work)
             elif not self._items.backlog.is_there(name):
-                yield from self._abandoned(name, work)
+                yield from emit(self._abandoned(name, work))
             elif work.sent_back is not None:
                 yield from self._unless_exhausted(name, work.sent_back)
                 break
