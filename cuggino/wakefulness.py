@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from reactivex import Observable, abc, concat, operators as ops, timer
@@ -15,6 +16,10 @@ from reactivex.disposable import CompositeDisposable, Disposable, SerialDisposab
 from wakepy import keep
 
 from cuggino import events as ev
+
+with suppress(ImportError):  # macOS needs it not
+    # wakepy would import it with the first request, when its package may have been replaced.
+    import wakepy.dbus_adapters.jeepney  # noqa: F401
 
 T = TypeVar("T")
 

@@ -41,6 +41,14 @@ def drawn() -> Marbles:
     )
 
 
+@pytest.mark.skipif(sys.platform == "darwin", reason="only where there is D-Bus")
+def test_nothing_is_imported_with_the_request() -> None:
+    """It is made when a run has worked for a while, when its packages may have been replaced."""
+    look = "import sys, cuggino.wakefulness; print('jeepney' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, check=True)
+    assert b"True" == done.stdout.strip()
+
+
 class TestWhen:
     @pytest.mark.parametrize(
         ("source", "held"),

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import anyio.to_thread
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -132,6 +133,8 @@ def make_app(folders: Iterable[Path], origins: Origins, secrets: Secrets | None 
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        # anyio imports its part for asyncio on first use, before the package may be replaced here.
+        anyio.to_thread.current_default_thread_limiter()
         poller = asyncio.create_task(hub.work())
         try:
             yield

@@ -19,8 +19,9 @@ from cuggino.web.names import question_name, run_name
 
 _STATIC: Mapping[str, bytes] = MappingProxyType(
     {file.name: file.read_bytes() for file in files("cuggino.web").joinpath("static").iterdir()}
+    | {"report.css": stylesheet().encode()}
 )
-"""The contents of `static/`, read before the package can be replaced under a server."""
+"""The files of `static/` by name, read before the package can be replaced under a server."""
 
 OVERVIEW = "o"
 """The channel of the overview."""
@@ -83,8 +84,6 @@ def static_file(name: str) -> bytes:
     """
     if "/" in name or name.startswith("."):
         raise FileNotFoundError(name)
-    if name == "report.css":
-        return stylesheet().encode()
     if name not in _STATIC:
         raise FileNotFoundError(name)
     return _STATIC[name]
