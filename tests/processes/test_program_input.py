@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cuggino.errors import ProcessFailed, SpawnFailed
+from cuggino.operators import LoopScheduler
 from cuggino.processes import OpenInput, process_lines
 from tests.processes.subscribers import Recorder, alive, descriptors, eventually, python
 
@@ -85,6 +86,18 @@ def test_a_program_that_is_not_there(tmp_path: Path) -> None:
     assert isinstance(Recorder(stream).wait().error, SpawnFailed)
     stdin.close()
     assert eventually(lambda: descriptors() <= before)
+
+
+def test_a_process_that_listens_no_longer() -> None:
+    """Its input is closed instead of being waited for in every turn of the lane."""
+    stdin, lane = OpenInput(), LoopScheduler()
+    stdin.take().close()
+    stdin.write_on(lane)
+    before = descriptors()
+    stdin.add(b"late")
+    assert descriptors() < before
+    stdin.close()
+    lane.close()
 
 
 def test_closing_while_it_starts(tmp_path: Path) -> None:
