@@ -16,7 +16,7 @@ from reactivex import operators as ops
 from cuggino.domain import item_name
 from cuggino.edges import run
 from cuggino.errors import ProcessError, StorageError
-from cuggino.events import WatchPlaced, WatchSlotPrepared
+from cuggino.events import WatchPlaced, WatchProcessingItem, WatchSlotPrepared
 from cuggino.git import Git, looking_environment
 from cuggino.report.decisions import decisions_of
 from cuggino.report.diffs import DIFF, DiffParser
@@ -172,17 +172,21 @@ def watch_of(path: Path) -> Path | None:
 
 def _night_before(latest: Path) -> Path | None:
     """Return the journal of the latest watch with several items, of the day before a run."""
-    items: set[str] = set()
     for path in list_journals(latest.parent):
         origin = origin_of(path)
-        if origin is not None and origin.item is not None:
-            items.add(item_name(origin.item))
-        elif origin is not None and origin.kind == "watch":
-            if len(items) > 1:
-                is_recent = digest_of(latest).began - digest_of(path).last < _DAY
-                return path if is_recent else None
-            items.clear()
+        if origin is not None and origin.kind == "watch" and len(_items_of(path)) > 1:
+            is_recent = digest_of(latest).began - digest_of(path).last < _DAY
+            return path if is_recent else None
     return None
+
+
+def _items_of(watch: Path) -> set[str]:
+    """Return the items that a watch worked on; their runs may have begun in an earlier one."""
+    entries = iter_entries(watch, only=("WatchProcessingItem",))
+    with suppress(StorageError):
+        events = [entry.event for entry in entries]
+        return {event.filename for event in events if isinstance(event, WatchProcessingItem)}
+    return set()
 
 
 def _runs_of(watch: RunReport, folder: Path) -> list[Path]:
