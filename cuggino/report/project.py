@@ -15,9 +15,9 @@ from reactivex import operators as ops
 
 from cuggino.domain import item_name
 from cuggino.edges import run
-from cuggino.errors import ProcessError, StorageError
-from cuggino.events import WatchPlaced, WatchProcessingItem, WatchSlotPrepared
-from cuggino.git import Git, looking_environment
+from cuggino.errors import ConfigError, ProcessError, StorageError
+from cuggino.events import RunStarted, WatchPlaced, WatchProcessingItem, WatchSlotPrepared
+from cuggino.git import Git, looking_environment, slot_home
 from cuggino.report.decisions import decisions_of
 from cuggino.report.diffs import DIFF, DiffParser
 from cuggino.report.fold import fold_entries
@@ -106,20 +106,29 @@ def load_report(
 def slot_of(journal: Path) -> Path | None:
     """Return the folder of the slot where a run works; None in the project itself.
 
-    Only the journal of its watch knows it.
+    That of an item is known only by the journal of its watch. A run with several hands has the
+    first slot.
     """
     origin = origin_of(journal)
     slot = origin.slot if origin is not None else 0
     watch = watch_of(journal) if slot else None
-    if watch is None:
-        return None
     folder = None
-    with suppress(StorageError):
+    with suppress(StorageError, ConfigError):
+        if watch is None:
+            return _of_hands(scan_journal(journal).started, journal.parents[2])
         for entry in iter_entries(watch, only=("WatchSlotPrepared",)):
             event = entry.event
             if isinstance(event, WatchSlotPrepared) and event.slot == slot:
                 folder = None if event.worker else Path(event.folder)
     return folder
+
+
+def _of_hands(started: RunStarted, project: Path) -> Path | None:
+    """Return the clone where a run with several hands is planned and reviewed."""
+    hands, slots = started.options.get("hands"), started.options.get("slot_folder")
+    if started.kind != "run" or not isinstance(hands, int) or hands <= 1:
+        return None
+    return slot_home(project, slots if isinstance(slots, str) else None) / "slot-1"
 
 
 def worker_of(journal: Path) -> str:
