@@ -86,6 +86,8 @@ class RunEnded(JournalEvent):
     """The error, if any."""
     checked: bool | None = None
     """For an approval: whether the check command decided (`LoopApproved`)."""
+    exit_code: int | None = None
+    """The exit code of the command, if an error decided on it."""
 
 
 is_journal_event = category_guard(JournalEvent)

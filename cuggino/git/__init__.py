@@ -7,6 +7,7 @@ programs, `repository_state` the state for people.
 """
 
 from cuggino.git.branch import BranchRefused, current_branch, protected_branch
+from cuggino.git.clones import slot_home
 from cuggino.git.conversion import settings_of
 from cuggino.git.head import commit_at_head, commit_being_merged, commit_of, is_ancestor
 from cuggino.git.history import History
@@ -133,6 +134,7 @@ __all__ = [
     "repository_state",
     "settings_in_list",
     "settings_of",
+    "slot_home",
     "ssh_environment",
     "tracked_changes",
     "tree_files",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -172,6 +172,7 @@ class History:
         if before is None or not changed:
             return
         self._make_readable(before.head)
+        self._remove_broken(ref for ref, now in changed.items() if not now)
         commands = "".join(
             f"update {ref} {before.refs[ref]}\n" if ref in before.refs else f"delete {ref}\n"
             for ref in changed
@@ -203,12 +204,20 @@ class History:
         file.unlink(missing_ok=True)
         file.write_text(f"{head}\n", "utf-8")
 
+    def _remove_broken(self, refs: Iterable[str]) -> None:
+        """Remove the files of references that git cannot read: it would not write them either."""
+        for ref in refs:
+            file = self._folders[-1].resolve() / ref
+            if ref.startswith("refs/") and file.is_file() and file.resolve() == file:
+                file.unlink()
+
     def _refs(self, before: _State, now: _State) -> Iterator[tuple[str, str]]:
         for ref in sorted({*before.refs, *now.refs}):
             old, new = before.refs.get(ref), now.refs.get(ref)
             is_new = old is None and not ref.startswith(_NOT_MADE)
-            may_change = not self._looks and (is_new or ref in (before.branch, now.branch))
-            if old != new and ref.startswith(_KEPT) and not (may_change and new is not None):
+            is_moved = bool(new) and ref in (before.branch, now.branch)  # "" cannot be read
+            may_change = not self._looks and (is_new or is_moved)
+            if old != new and ref.startswith(_KEPT) and not may_change:
                 yield ref, new or ""
 
     def _not_merged(self, paths: tuple[str, ...], where: str) -> Flow[tuple[str, ...]]:

@@ -15,9 +15,9 @@ from reactivex import operators as ops
 
 from cuggino.domain import item_name
 from cuggino.edges import run
-from cuggino.errors import ProcessError, StorageError
-from cuggino.events import WatchPlaced, WatchSlotPrepared
-from cuggino.git import Git, looking_environment
+from cuggino.errors import ConfigError, ProcessError, StorageError
+from cuggino.events import RunStarted, WatchPlaced, WatchProcessingItem, WatchSlotPrepared
+from cuggino.git import Git, looking_environment, slot_home
 from cuggino.report.decisions import decisions_of
 from cuggino.report.diffs import DIFF, DiffParser
 from cuggino.report.fold import fold_entries
@@ -106,20 +106,29 @@ def load_report(
 def slot_of(journal: Path) -> Path | None:
     """Return the folder of the slot where a run works; None in the project itself.
 
-    Only the journal of its watch knows it.
+    That of an item is known only by the journal of its watch. A run with several hands has the
+    first slot.
     """
     origin = origin_of(journal)
     slot = origin.slot if origin is not None else 0
     watch = watch_of(journal) if slot else None
-    if watch is None:
-        return None
     folder = None
-    with suppress(StorageError):
+    with suppress(StorageError, ConfigError):
+        if watch is None:
+            return _of_hands(scan_journal(journal).started, journal.parents[2])
         for entry in iter_entries(watch, only=("WatchSlotPrepared",)):
             event = entry.event
             if isinstance(event, WatchSlotPrepared) and event.slot == slot:
                 folder = None if event.worker else Path(event.folder)
     return folder
+
+
+def _of_hands(started: RunStarted, project: Path) -> Path | None:
+    """Return the clone where a run with several hands is planned and reviewed."""
+    hands, slots = started.options.get("hands"), started.options.get("slot_folder")
+    if started.kind != "run" or not isinstance(hands, int) or hands <= 1:
+        return None
+    return slot_home(project, slots if isinstance(slots, str) else None) / "slot-1"
 
 
 def worker_of(journal: Path) -> str:
@@ -172,17 +181,21 @@ def watch_of(path: Path) -> Path | None:
 
 def _night_before(latest: Path) -> Path | None:
     """Return the journal of the latest watch with several items, of the day before a run."""
-    items: set[str] = set()
     for path in list_journals(latest.parent):
         origin = origin_of(path)
-        if origin is not None and origin.item is not None:
-            items.add(item_name(origin.item))
-        elif origin is not None and origin.kind == "watch":
-            if len(items) > 1:
-                is_recent = digest_of(latest).began - digest_of(path).last < _DAY
-                return path if is_recent else None
-            items.clear()
+        if origin is not None and origin.kind == "watch" and len(_items_of(path)) > 1:
+            is_recent = digest_of(latest).began - digest_of(path).last < _DAY
+            return path if is_recent else None
     return None
+
+
+def _items_of(watch: Path) -> set[str]:
+    """Return the items that a watch worked on; their runs may have begun in an earlier one."""
+    entries = iter_entries(watch, only=("WatchProcessingItem",))
+    with suppress(StorageError):
+        events = [entry.event for entry in entries]
+        return {event.filename for event in events if isinstance(event, WatchProcessingItem)}
+    return set()
 
 
 def _runs_of(watch: RunReport, folder: Path) -> list[Path]:

@@ -89,7 +89,6 @@ from cuggino.stages.slots import (
     clean_slots,
     list_slots,
     missing_ignored,
-    slot_home,
 )
 from cuggino.stages.snapshot import GitSnapshots, NoSnapshots, Snapshot, Snapshots
 from cuggino.stages.spawning import (
@@ -209,7 +208,6 @@ __all__ = [
     "shell_input",
     "shell_lines",
     "shell_with",
-    "slot_home",
     "snapshot_stage",
     "spawn_options",
     "state_of_paths",

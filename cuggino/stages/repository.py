@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -33,11 +33,13 @@ from cuggino.git import (
     STATUS,
     Changed,
     Git,
+    Layout,
     Said,
     changed_files,
     checked_out,
     commit_of,
     commits_of_refs,
+    current_branch,
     distrusted_repositories,
     failed,
     is_ancestor,
@@ -176,6 +178,7 @@ class GitRepository:
         self._cwd = cwd
         self._git = Git(cwd=cwd, views=views, limit=timeout)
         self._exclude = exclude
+        self._began = datetime.now(UTC)
 
     def at(self, cwd: Path, *, views: Views | None) -> GitRepository:
         """Return the repository of another folder, otherwise like this one."""
@@ -281,9 +284,15 @@ class GitRepository:
 
     def _recover(self, since: datetime) -> Flow[None]:
         layout = yield from layout_of(self._git)
-        locks = list(layout.locks((yield from checked_out(self._git, layout))))
+        locks = layout.locks((yield from checked_out(self._git, layout)))
+        removed = yield from self._unlock(locks, layout, since=since)
+        yield from emit([str(path) for path in removed])
+
+    def _unlock(
+        self, locks: Iterable[Path], layout: Layout, *, since: datetime
+    ) -> Flow[list[Path]]:
         removed = yield from ask(act(lambda: remove_stale_locks(locks, layout.top, since=since)))
-        yield from emit([str(path) for path in removed or []])
+        return removed or []
 
     def _within(self, paths: tuple[Path, ...]) -> tuple[str, ...]:
         """Return the paths inside the folder, relative to it; git rejects all others."""
@@ -294,7 +303,11 @@ class GitRepository:
         self, message: str, left_out: tuple[str, ...], dirty: Mapping[str, str]
     ) -> Flow[None]:
         entries = yield from self._changed(left_out)
-        prefix = (yield from layout_of(self._git)).prefix
+        layout = yield from layout_of(self._git)
+        prefix = layout.prefix
+        # An agent that was ended may have left those of its git.
+        locks = layout.locks(current_branch(self._cwd) or "")
+        yield from self._unlock(locks, layout, since=self._began)
         kept, mixed = self._sorted_out(entries, dirty)
         # git would link to the commit of a new repository, without its files.
         nested = tuple(one.path for one in entries if one.is_untracked and one.path.endswith("/"))

@@ -203,6 +203,8 @@ class _Follower:
             self._lane.schedule(on_lane)
 
     def _note(self, event: Event) -> None:
+        if self._last is None:  # the programs were looked at before, the run begins with this
+            self._started = self._lane.now
         self._last = event
         self._view.add(event)
 

@@ -151,10 +151,13 @@ class _Ending:
         """None if it was killed."""
         self.kind = "run"
         self._result: ev.RunResult | None = None
+        self._code: int | None = None
 
     def add(self, entry: Entry) -> None:
         event = entry.event
-        self.state = event.state if isinstance(event, ev.RunEnded) else None
+        ended = event if isinstance(event, ev.RunEnded) else None
+        self.state = ended.state if ended else None
+        self._code = ended.exit_code if ended else None
         if isinstance(event, ev.RunStarted):
             self.kind = event.kind
         if isinstance(event, ev.RunResult):
@@ -167,7 +170,7 @@ class _Ending:
             return 1
         if self.state == "ended" and self._result is not None:
             return self._result.exit_code
-        return ev.exit_code_of(self.state)
+        return ev.exit_code_of(self.state) if self._code is None else self._code
 
 
 def _current(project: Path) -> Path:

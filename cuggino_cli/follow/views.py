@@ -48,7 +48,7 @@ class Ending:
     error: BaseException | None
     """The error of the run, or the exception raised by a signal."""
     seconds: float
-    """Seconds for which it was followed."""
+    """Seconds since its first event."""
 
     @property
     def is_reported(self) -> bool:

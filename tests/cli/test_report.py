@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import pytest
 
-from cuggino.events import CommitPerformed, RunEnded, RunStarted
+from cuggino.events import CommitPerformed, RunEnded, RunStarted, WatchProcessingItem
 from cuggino.storage import Workspace
 from cuggino.storage.journal import Journal
 from cuggino_cli.main import main
@@ -54,14 +54,25 @@ def test_the_latest_run(runs: Path, cli: Cli) -> None:
     assert "The same findings came back three times." in text
 
 
-def at_work(folder: Path, number: int, hour: int, kind: Literal["run", "watch"], item: str) -> None:
-    """Write the journal of a run that began at this hour."""
+def at_work(
+    folder: Path,
+    number: int,
+    hour: int,
+    kind: Literal["run", "watch"],
+    item: str = "",
+    *,
+    items: int = 0,
+) -> None:
+    """Write the journal of a run that began at this hour, of a watch with that many items."""
     run_id = f"{number:08d}-0000-7000-8000-000000000000"
     started = RunStarted(
         run_id=run_id, kind=kind, command="cuggino", item=f"{item} 0a" if item else None
     )
     at = datetime(2026, 3, 1, tzinfo=UTC) + timedelta(hours=hour)
-    Journal.create(Workspace(folder).journal, started, at=at, sync=False).close()
+    journal = Journal.create(Workspace(folder).journal, started, at=at, sync=False)
+    for one in range(items):
+        journal.append(WatchProcessingItem(filename=f"00{one}-page.md"), at=at)
+    journal.close()
 
 
 @pytest.mark.parametrize(
@@ -71,13 +82,25 @@ def at_work(folder: Path, number: int, hour: int, kind: Literal["run", "watch"],
 )
 def test_the_night(project: Path, items: int, morning: int, expected: str) -> None:
     """A run of the morning does not hide the watch of the night, if that had several items."""
-    at_work(project, 1, 22, "watch", "")
+    at_work(project, 1, 22, "watch", items=items)
     for number in range(items):
         at_work(project, 2 + number, 23, "run", f"00{number}-page.md")
-    at_work(project, 9, morning, "run", "")
+    at_work(project, 9, morning, "run")
     assert 0 == main(["report"])
     (file,) = (project / ".cuggino" / "reports").glob("*.html")
     assert file.stem.endswith(expected)
+
+
+def test_the_night_of_a_watch_that_was_started_again(project: Path) -> None:
+    """The later watch is reported, also if it has only resumed runs of the earlier one."""
+    at_work(project, 1, 22, "watch", items=2)
+    for number in range(2):
+        at_work(project, 2 + number, 23, "run", f"00{number}-page.md")
+    at_work(project, 8, 24, "watch", items=2)
+    at_work(project, 9, 32, "run")
+    assert 0 == main(["report"])
+    (file,) = (project / ".cuggino" / "reports").glob("*.html")
+    assert file.stem.endswith("night-00000008")
 
 
 @pytest.mark.parametrize("wanted", [FIRST, f"{FIRST}.jsonl", f"x/{FIRST}.jsonl"])

@@ -55,10 +55,14 @@ REPEATS = agent("implementing", *[{"run": "ls"}] * 100)
 def test_what_ends_a_run(
     scenario: str, settings: dict[str, object], code: int, reason: str, ready: Path, cli: Cli
 ) -> None:
-    """Failures that no wait or retry can fix end the run at once, with an exit code and a hint."""
+    """Failures that no wait or retry can fix end the run at once, with an exit code and a hint.
+
+    `follow` has the same code.
+    """
     (ready / "scenario.toml").write_text(f"repeat = true\n{PLANS}{scenario}")
     (ready / ".cuggino.json").write_text(json.dumps(AGENT | settings))
     assert reason in " ".join(cli.err("run", "--focus", "x", code=code).split())
+    cli("follow", code=code)
 
 
 def test_a_check_that_does_not_end(ready: Path, cli: Cli) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -25,10 +26,10 @@ from cuggino.report.model import SlotsReport
 from cuggino.report.times import Times
 from cuggino.report.titles import shown_input
 from cuggino.storage import Workspace
-from cuggino.storage.journal import list_journals, read_journal
+from cuggino.storage.journal import Journal, list_journals, read_journal
 from tests.git_project import GitProject
 from tests.report.browser import PHONE, WIDE, Browser, browser
-from tests.report.journals import after
+from tests.report.journals import START, after
 from tests.report.slots import (
     AGAIN,
     CART,
@@ -321,6 +322,34 @@ def test_commits_in_a_slot(tmp_path: Path) -> None:
     folder.rename(named)
     assert commit_diffs(project.root, [made], slot=named / "src")[made] == diff
     assert {made: None} == commit_diffs(project.root, [made], slot=tmp_path / "gone")
+
+
+@pytest.mark.parametrize("slots", [None, "../others"])
+def test_commits_of_several_hands(tmp_path: Path, slots: str | None) -> None:
+    """Commits that have not landed are shown from the clone of the run."""
+    project = GitProject(tmp_path / "project")
+    project.write("a.txt", "a\n")
+    project.git("add", "a.txt")
+    project.git("commit", "-q", "-m", "Begin")
+    folder = tmp_path / ("others" if slots else "project.cuggino-slots") / "slot-1"
+    project.git("clone", "-q", "--shared", ".", str(folder))
+    clone = GitProject(folder)
+    clone.write("b.txt", "b\n")
+    clone.git("add", "b.txt")
+    clone.git("commit", "-q", "-m", "Add b")
+    made = clone.git("rev-parse", "HEAD").strip()
+    started = ev.RunStarted(
+        run_id="0193b2c1-0000-7000-8000-000000000000",
+        kind="run",
+        command="cuggino run --hands 2",
+        options={"hands": 2, "slot_folder": slots},
+    )
+    with closing(Journal.create(Workspace(project.root).journal, started, at=START)) as journal:
+        done = ev.CommitPerformed(iteration=1, commit_hash=made, message="Add b")
+        journal.append(done, at=START)
+    run = load_report(project.root)
+    assert isinstance(run, RunReport)
+    assert [(made, False)] == [(commit.commit_hash, commit.gone) for commit in run.commits]
 
 
 def test_attempts_on_workers(tmp_path: Path) -> None:

@@ -268,6 +268,17 @@ def test_in_a_worktree(project: GitProject, tmp_path: Path) -> None:
     assert others.exists()
 
 
+def test_locks_of_an_agent(project: GitProject) -> None:
+    """The locks of a git that was ended with its agent do not keep its work from a commit."""
+    repository = GitRepository(project.root)
+    project.write("b.txt")
+    for name in LOCKS:
+        (project.root / ".git" / name).touch()
+    made = run(repository.commit("Work"))
+    assert made is not None
+    assert "Work" == project.git("log", "-1", "--format=%s").strip()
+
+
 def test_locks_from_before(project: GitProject) -> None:
     """A lock older than the run stays, and git reports it."""
     locked(project, project.root / ".git")

@@ -224,6 +224,16 @@ REFS: dict[str, tuple[ViewRole, str, Callable[[Path], object]]] = {
         "refs/heads/other",
         lambda p: (git(p, "pack-refs", "--all"), git(p, "branch", "-D", "other")),
     ),
+    "the current branch made unreadable": (
+        "implementing",
+        "refs/heads/main",
+        lambda p: (p / ".git/refs/heads/main").write_text("garbage\n"),
+    ),
+    "another branch emptied": (
+        "implementing",
+        "refs/heads/other",
+        lambda p: (p / ".git/refs/heads/other").write_text(""),
+    ),
     "a new branch": ("reviewing", "refs/heads/new", lambda p: git(p, "branch", "new")),
     "a commit": (
         "reviewing",

@@ -45,7 +45,7 @@ from cuggino.gate import (
     judge_check,
     ran_nothing,
 )
-from cuggino.git import current_branch
+from cuggino.git import current_branch, slot_home
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.operators import Flow, ask, emit, flow, forward
 from cuggino.sandbox import views_of
@@ -58,7 +58,6 @@ from cuggino.stages import (
     clock,
     copy_check_stage,
     flake_stage,
-    slot_home,
     state_of_paths,
 )
 from cuggino.storage import WORKSPACE_FOLDER

@@ -181,8 +181,8 @@ def concluded(
 ) -> Iterator[None]:
     """Append the first entry of a resumed run, and the last one; then close the journal."""
 
-    def end(state: EndState, message: str = "", checked: bool | None = None) -> None:
-        journal.append(RunEnded(state=state, message=message, checked=checked), at=lane.now)
+    def end(state: EndState, **more: Any) -> None:
+        journal.append(RunEnded(state=state, **more), at=lane.now)
 
     try:
         if continued is not None:
@@ -193,9 +193,12 @@ def concluded(
         end(state, checked=checked_of(last))
     except Exception as error:
         state = error_outcome(error)
-        message = error.message if isinstance(error, CugginoError) else repr(error)
+        message, code = repr(error), CugginoError.exit_code
+        if isinstance(error, CugginoError):
+            message, code = error.message, error.code
+        said = message if state != "interrupted" else ""
         with suppress(CugginoError):  # the error of the run is the one to raise
-            end(state, message if state != "interrupted" else "")
+            end(state, message=said, exit_code=code)
         raise
     except BaseException:
         with suppress(CugginoError):

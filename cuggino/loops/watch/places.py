@@ -7,6 +7,7 @@ from functools import partial
 from typing import TypeAlias
 
 from cuggino.errors import ConfigError
+from cuggino.git import slot_home
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.watch.here import Here
 from cuggino.loops.watch.options import WatchRunOptions
@@ -22,7 +23,6 @@ from cuggino.stages.slots import (
     Trunk,
     prepare_slot,
     publish_candidate,
-    slot_home,
     slots_of,
 )
 from cuggino.storage import Workspace

@@ -4,7 +4,7 @@ from cuggino.stages.slots.attempts import Attempted, keep_attempt, keep_pushed
 from cuggino.stages.slots.candidates import publish_candidate
 from cuggino.stages.slots.checking import Gate, Red, branch_names, clean_check_stage
 from cuggino.stages.slots.copying import included_files, missing_ignored
-from cuggino.stages.slots.folder import GATE, HANDS, Slot, check_folder, slot_home, slots_of
+from cuggino.stages.slots.folder import GATE, HANDS, Slot, check_folder, slots_of
 from cuggino.stages.slots.keeping import NotKept, known_refs, numbered
 from cuggino.stages.slots.landing import LandOn, Trunk
 from cuggino.stages.slots.listing import (
@@ -83,7 +83,6 @@ __all__ = [
     "refs_of_run",
     "remote_of",
     "shared_refs",
-    "slot_home",
     "slots_of",
     "work_ref",
     "write_record",

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cuggino.errors import ConfigError
-from cuggino.git import Git
-from cuggino.sandbox import Views, home_of, top_of
+from cuggino.git import Git, slot_home
+from cuggino.sandbox import Views, top_of
 
 GATE = "gate"
 """The name of the gate tree where candidates are merged, beside the slots."""
@@ -63,31 +63,6 @@ class Slot:
         }
 
 
-def slot_home(project: Path, slot_folder: str | None = None) -> Path:
-    """Return the folder of all slots of a project, and of its gate tree.
-
-    `slot_folder` is relative to the project; by default it is a folder beside the repository.
-
-    Raises:
-        ConfigError: the folder is inside the repository, or is not a folder.
-    """
-    project = project.resolve()
-    top = top_of(project)
-    if slot_folder is None:
-        name = "-".join((top.name, *project.relative_to(top).parts))
-        home = top.parent / f"{name}.cuggino-slots"
-    else:
-        home = (project / _expanded(slot_folder)).resolve()
-    if home.is_relative_to(top):
-        raise ConfigError(
-            f"the slot folder {home} is inside the project",
-            hint='choose a folder outside of it: "slotFolder" in .cuggino.json, or --slot-folder',
-        )
-    if home.exists() and not home.is_dir():
-        raise ConfigError(f"the slot folder {home} is not a folder")
-    return home
-
-
 def check_folder(home: Path, slot: int | None = None) -> Path:
     """Return the gate tree for the work of a run in the project, or in a slot.
 
@@ -99,14 +74,6 @@ def check_folder(home: Path, slot: int | None = None) -> Path:
 def is_gate_tree(folder: Path) -> bool:
     """Return whether a folder beside the slots is named like a gate tree."""
     return folder.name in (GATE, CHECK) or folder.name.removeprefix(f"{CHECK}-").isdecimal()
-
-
-def _expanded(folder: str) -> Path:
-    if folder != "~" and not folder.startswith("~/"):
-        return Path(folder)
-    if (home := home_of(os.environ)) is None:
-        raise ConfigError(f"the slot folder {folder} needs a home folder, and there is none")
-    return home / folder[2:]
 
 
 def slots_of(

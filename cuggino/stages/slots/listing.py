@@ -14,11 +14,11 @@ from reactivex import Observable
 
 from cuggino.errors import ProcessError, ProcessFailed, StorageError
 from cuggino.files import storing
-from cuggino.git import Git
+from cuggino.git import Git, slot_home
 from cuggino.operators import Flow, ask, emit, flow, pause
 from cuggino.processes import process_output
 from cuggino.sandbox import Views
-from cuggino.stages.slots.folder import HANDS, Slot, is_gate_tree, slot_home, slot_in
+from cuggino.stages.slots.folder import HANDS, Slot, is_gate_tree, slot_in
 from cuggino.stages.slots.keeping import known_refs, left_in
 from cuggino.stages.slots.record import SlotRecord, record_of, record_path
 from cuggino.stages.slots.refs import ATTEMPTS, CANDIDATES, KEPT, TRUNK, base_ref, item_of

@@ -12,7 +12,7 @@ import pytest
 from cuggino import errors, run
 from cuggino.errors import ConfigError, ProcessError
 from cuggino.events import WatchCandidate
-from cuggino.git import Said
+from cuggino.git import Said, slot_home
 from cuggino.stages.slots import (
     TRUNK,
     Slot,
@@ -21,7 +21,6 @@ from cuggino.stages.slots import (
     item_of,
     kept_ref,
     publish_candidate,
-    slot_home,
     slots_of,
 )
 from cuggino.stages.slots.pushing import _error

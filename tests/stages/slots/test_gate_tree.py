@@ -11,6 +11,7 @@ import pytest
 from cuggino import run
 from cuggino.errors import ConfigError, ProcessError
 from cuggino.events import CommandOutputEvent, Event, WatchLanded, WatchSentBack
+from cuggino.git import slot_home
 from cuggino.operators import emit, flow
 from cuggino.sandbox import Views
 from cuggino.stages import (
@@ -18,7 +19,6 @@ from cuggino.stages import (
     clean_check_stage,
     enclosed_shell,
     missing_ignored,
-    slot_home,
 )
 from cuggino.stages.slots import TRUNK, Gate, Trunk
 from tests.sandbox.arena import needs_bubblewrap
