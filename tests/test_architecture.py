@@ -206,8 +206,8 @@ HOOK = re.compile(r"cuggino/(guard/.*|agents/base/(calls|hook)|agents/\w+/hook)\
 
 LATE: Mapping[str, str] = MappingProxyType(
     {
-        "cuggino/domain/prices.py": "30 ms for prices that most commands do not need; a run loads "
-        "them while its first agent starts",
+        "cuggino/domain/prices.py": "50 ms for prices that most commands do not need; a loop loads "
+        "them before its first agent starts",
         "cuggino/git/state.py": "GitPython starts git when it is imported, and must know which",
         "cuggino/processes/guardian.py": "a program that finds the package by its arguments",
         "cuggino/pytest_plugin.py": "pytest loads it for the tests of every project",

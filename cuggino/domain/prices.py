@@ -55,7 +55,7 @@ def rates_of(model: str) -> Rates | None:
     provider. The prices are those of the installed `genai-prices`: nothing is downloaded. They are
     base prices, without surcharges for long contexts or faster service.
     """
-    # Loaded only here: this takes 0.2 seconds, which a session spends on its program's start.
+    # Loaded only here: most commands need no prices.
     from genai_prices import Usage as Tokens, calc_price
 
     def price(name: str, provider: str | None, **tokens: int) -> float:
@@ -92,7 +92,7 @@ def _references(model: str) -> Iterator[tuple[str | None, str]]:
 
 
 def load_prices() -> None:
-    """Load the price list now, as its package may be replaced while an agent works."""
+    """Load the price list now, as its package may be replaced while a loop works or waits."""
     rates_of("gpt-5.5")
 
 

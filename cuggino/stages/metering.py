@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from cuggino.agents.base import LlmAgent, SpawnOptions
-from cuggino.domain import Pricing, load_prices
+from cuggino.domain import Pricing
 from cuggino.events import (
     AgentFellBack,
     CostUnknown,
     Event,
     SessionEnded,
-    SystemMessage,
     Usage,
     UsageUpdate,
 )
@@ -77,9 +76,6 @@ class Meter:
             case AgentFellBack(to_agent=name):
                 self._name, self._model = name, None
                 self._usage, self._estimate = Usage(), 0.0
-                yield event
-            case SystemMessage():
-                load_prices()  # the program has started, and works meanwhile
                 yield event
             case _:
                 yield event

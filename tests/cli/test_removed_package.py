@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -11,9 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import anyio
 import genai_prices
+import httpx
+import jinja2
 import pytest
 import reactivex
+import starlette
+import uvicorn
 import watchdog
 
 import cuggino
@@ -26,6 +32,7 @@ from tests.cli.cli import Cli
 from tests.cli.rounds import APPROVES, implements, plans
 from tests.limits import LIMIT
 from tests.sandbox.arena import needs_bubblewrap
+from tests.served_link import link_in
 
 pytestmark = pytest.mark.real_agent  # a real process with several agents for each loop
 
@@ -121,6 +128,63 @@ def test_a_run_survives_the_removal_of_its_package(
     assert any(isinstance(event, case.last) for event in events), said
     assert 2 <= sum(isinstance(event, ev.SessionEnded) for event in events), (said, events[-8:])
     assert case.code == code, said
+
+
+def test_a_watch_survives_while_it_waits(package: Path, tmp_path: Path) -> None:
+    """Removed before its first agent, while a watch waits for an item, it is missed by nothing."""
+    project = tmp_path / "project"
+    _coding_project(project)
+    (item := project / ".cuggino" / "backlog" / "a.md").unlink()
+    save_config(project, Config(agent="scripted:scenario.toml", sandbox="off", settle_seconds=0.01))
+    kinds = []
+    with (
+        (tmp_path / "errors").open("wb") as errors,
+        subprocess.Popen(
+            [sys.executable, "-m", "cuggino_cli", "watch", "--json"],
+            cwd=project,
+            env={**os.environ, "PYTHONPATH": str(package)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+        ) as watch,
+    ):
+        assert watch.stdout is not None
+        for line in watch.stdout:
+            kinds.append(tag := ev.parse_event(line).tag)
+            if tag == "WatchBacklogWaiting" and package.exists():
+                shutil.rmtree(package)
+                item.write_text("Write a.txt.\n")
+            elif tag in ("WatchItemCompleted", "WatchItemRetry"):
+                watch.send_signal(signal.SIGINT)
+    said = (tmp_path / "errors").read_text()
+    assert "Traceback" not in said, said
+    assert "WatchItemCompleted" in kinds, said
+    assert 130 == watch.returncode
+
+
+def test_a_page_survives_before_its_first_visitor(package: Path, tmp_path: Path) -> None:
+    """Removed once the page is served, the package is missed by no page and no file of it."""
+    for library in (anyio, jinja2, starlette, uvicorn):
+        shutil.copytree(Path(library.__path__[0]), package / library.__name__)
+    project = tmp_path / "project"
+    _coding_project(project)
+    with subprocess.Popen(
+        [sys.executable, "-m", "cuggino_cli", "serve"],
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": str(package)},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
+        assert server.stdout is not None
+        link = link_in(server.stdout.readline())
+        assert link is not None
+        with httpx.Client(follow_redirects=True, timeout=LIMIT) as client:
+            shutil.rmtree(package)
+            page = client.get(link)
+            styles = re.findall(r'<link rel="stylesheet" href="([^"]+)"', page.text)
+            codes = [page.status_code, *(client.get(page.url.join(s)).status_code for s in styles)]
+        server.send_signal(signal.SIGINT)
+    assert len(codes) >= 3 and {*codes} == {200}, codes
 
 
 def test_removed_while_it_starts(monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:

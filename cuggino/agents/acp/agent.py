@@ -17,6 +17,7 @@ from cuggino.agents.acp.guard import Judge, check_settings
 from cuggino.agents.acp.stream import acp_session
 from cuggino.agents.acp.wire import AcpSession
 from cuggino.agents.base.agent import Capabilities, InteractiveOptions, SpawnOptions
+from cuggino.agents.base.calls import load_rules
 from cuggino.agents.base.guard import Guard, make_guard
 from cuggino.agents.base.private_files import private_file
 from cuggino.agents.base.program import ProgramAgent, encodable
@@ -61,6 +62,7 @@ class AcpAgent(ProgramAgent):
         self.update_hint = profile.install and f"update it with `{profile.install}`"
         self.variables = profile.env
         self.state, self.settings = profile.state, profile.settings
+        load_rules()
         super().__init__(path=path, env=env)
 
     @property

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cuggino.agents.base.calls import LIVE, Orders, load_rules
+from cuggino.agents.base.calls import LIVE, Orders
 from cuggino.errors import ConfigError, GuardNotLive, ProcessError
 from cuggino.guard import Policy, find_shfmt
 from cuggino.processes import run_bounded
@@ -121,12 +121,11 @@ def try_out(answers: Callable[[], Iterable[Mapping[str, Any]]]) -> None:
 
 
 def try_in_process(guard: Guard) -> None:
-    """Check a guard whose calls are judged by this process, and load all rules that it may need.
+    """Check a guard whose calls are judged by this process; its agent has loaded all rules.
 
     Raises:
         GuardNotLive: it judges wrongly.
     """
-    load_rules()
     try_out(lambda: [guard.judge.canary()])
 
 

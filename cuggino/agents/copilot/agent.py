@@ -13,6 +13,7 @@ from typing import Any
 from reactivex import Observable
 
 from cuggino.agents.base.agent import Capabilities, InteractiveOptions, SpawnOptions
+from cuggino.agents.base.calls import load_rules
 from cuggino.agents.base.guard import Guard, find_bash, make_guard, with_variables
 from cuggino.agents.base.private_files import private_folder
 from cuggino.agents.base.program import ProgramAgent, check_version, encodable
@@ -84,6 +85,7 @@ class CopilotAgent(ProgramAgent):
         self, *, path: str | os.PathLike[str] | None = None, env: Mapping[str, str] | None = None
     ) -> None:
         own = os.environ if env is None else env
+        load_rules()
         super().__init__(path=path or own.get("COPILOT_CLI_PATH"), env=env)
 
     state = (".copilot", ".local/share/copilot", ".local/state/copilot")

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from reactivex import Observable
 
 from cuggino.agents.base import remove_abandoned
-from cuggino.domain import recorded_cooldowns
+from cuggino.domain import load_prices, recorded_cooldowns
 from cuggino.errors import WorkspaceLocked
 from cuggino.events import BranchChanged, Event, QuotaUsed, RunContinued, RunResumed
 from cuggino.git import current_branch
@@ -37,6 +37,7 @@ from cuggino.operators import Flow, StateRef, ask, emit, flow, forward, on_loop
 from cuggino.operators.alongside import alongside
 from cuggino.operators.late_imports import import_operators
 from cuggino.operators.supervision import Ledger, is_transient
+from cuggino.programs import programs_folder
 from cuggino.prompts import prompt_version
 from cuggino.runs import DIGESTED, DigestFold
 from cuggino.stages import Services, choose_sandbox, lane, orphans_gone, supervision_of
@@ -139,7 +140,10 @@ def _run(services: Services, options: RunOptions, make: MakeStory, frame: Frame)
     here = yield from ask(lane())
     assert here is not None
     remove_abandoned()
+    # The package may be replaced while the run waits or works.
     import_operators()
+    load_prices()
+    programs_folder()
     chosen = choose_sandbox(options, services.agent, options.roles)
     workspace = services.workspace
     before = workspace.owner()
