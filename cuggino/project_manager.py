@@ -20,6 +20,8 @@ from cuggino.config import Config, configured_policy
 from cuggino.errors import ConfigError, CugginoError
 from cuggino.events import AgentMessage, Event, SessionEnded, ToolCall
 from cuggino.operators import Flow, forward
+from cuggino.operators.late_imports import import_operators
+from cuggino.programs import programs_folder
 from cuggino.prompts import Prompts
 from cuggino.sandbox import Boundary, RoleView, home_of, probe, role_view
 from cuggino.storage import Workspace
@@ -53,6 +55,9 @@ class PlanSession:
                 hint="name another agent, for example `--agent claude`",
             )
         self.workspace.open()
+        # A message may come when the package has been replaced.
+        import_operators()
+        programs_folder()
         known: str | None = None
 
         def talk(text: str, send: Callable[[Post], Flow[None]]) -> Flow[None]:

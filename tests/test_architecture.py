@@ -129,7 +129,8 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         ),
         "mcp_server": _room("errors domain", "mcp"),
         "project_manager": _room(
-            "events errors sandbox config prompts operators storage agents chat", "reactivex"
+            "programs events errors sandbox config prompts operators storage agents chat",
+            "reactivex",
         ),
         "runtime": _room(
             "events errors files guard sandbox config domain prompts operators "

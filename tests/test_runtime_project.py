@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from reactivex import operators as ops
 
-from cuggino import Runtime, run
+from cuggino import Runtime, programs, run
 from cuggino.agents import RoutedAgent
 from cuggino.agents.scripted import ScriptedAgent
 from cuggino.config import Config, FallbackAgent, save_config
@@ -112,3 +112,10 @@ def test_run_of_a_plan_session(tmp_path: Path) -> None:
     session = Runtime.live(cwd=tmp_path, agent=InMemoryAgent({})).plan_session()
     assert 0 == session.run()
     assert session.workspace.backlog.is_dir()
+
+
+def test_talk_of_a_plan_session(runtime: Runtime) -> None:
+    """The programs beside its agent are there before a message, which may come hours later."""
+    programs._copy.cache_clear()
+    runtime.plan_session().talk()
+    assert 1 == programs._copy.cache_info().currsize

@@ -474,29 +474,34 @@ from pathlib import Path
 import acp.schema  # which takes long, and has no rules
 from cuggino.agents.base.guard import make_guard
 from cuggino.agents.base.calls import Call
+from cuggino.agents.choosing.registry import make_agent
 from cuggino.guard import Policy
 
-def judge(module, answers, level):
+def judge(name, module, answers, level):
+    make_agent(name, cwd=Path("/p"))
+    before = set(sys.modules)
     policy = Policy("/p", level=level)
     judges = getattr(importlib.import_module(module), answers)
     guard = make_guard(policy)
     judges(cwd=Path("/p"), unattended=True, guard=guard).try_out()
-    before = set(sys.modules)
     for tool, given in json.loads(sys.argv[1]):
         answer = guard.judge.verdict(Call(tool, given), call_id="c", cwd="/p")
         assert answer["decision"] in ("allow", "deny"), answer
     return {name for name in set(sys.modules) - before if name.startswith("cuggino")}
 
-for module, answers in json.loads(sys.argv[2]):
+for name, module, answers in json.loads(sys.argv[2]):
     for level in ("roles", "full"):
         if (copy := os.fork()) == 0:
-            late = judge(module, answers, level)
-            print(module, level, *sorted(late), flush=True)
+            late = judge(name, module, answers, level)
+            print(name, level, *sorted(late), flush=True)
             os._exit(0)
         assert os.waitpid(copy, 0)[1] == 0
 """
-"""Each trial begins in a copy of a process that has imported none of the rules."""
-_JUDGES = [("cuggino.agents.acp.guard", "Judge"), ("cuggino.agents.copilot.guard", "Gate")]
+"""Each agent is made in a copy of a process that has imported none of the rules."""
+_JUDGES = [
+    ("acp:qwen", "cuggino.agents.acp.guard", "Judge"),
+    ("copilot", "cuggino.agents.copilot.guard", "Gate"),
+]
 _CALLS = [
     ("Bash", {"command": "git -C x push && sed -i s/a/b/ f | tee g; bash -c 'rm -rf /'"}),
     ("Write", {"file_path": "/p/a", "content": "x"}),
@@ -507,9 +512,9 @@ _CALLS = [
 
 
 def test_no_rule_is_loaded_while_a_run_works() -> None:
-    """The trial before a session imports all rules, as the package may be replaced later."""
+    """The agent imports all rules before its first session, which may begin much later."""
     command = [sys.executable, "-c", _CODE, json.dumps(_CALLS), json.dumps(_JUDGES)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
     assert 0 == done.returncode, done.stderr
-    tried = [f"{module} {level}" for module, _ in _JUDGES for level in ("roles", "full")]
+    tried = [f"{name} {level}" for name, *_ in _JUDGES for level in ("roles", "full")]
     assert tried == done.stdout.splitlines()
