@@ -480,6 +480,7 @@ from cuggino.guard import Policy
 def judge(name, module, answers, level):
     make_agent(name, cwd=Path("/p"))
     before = set(sys.modules)
+    assert name != "copilot" or name in before, "its SDK is not imported"
     policy = Policy("/p", level=level)
     judges = getattr(importlib.import_module(module), answers)
     guard = make_guard(policy)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,7 @@ class CopilotAgent(ProgramAgent):
     ) -> None:
         own = os.environ if env is None else env
         load_rules()
+        _load_sdk()
         super().__init__(path=path or own.get("COPILOT_CLI_PATH"), env=env)
 
     state = (".copilot", ".local/share/copilot", ".local/state/copilot")
@@ -180,6 +181,15 @@ def _check_sdk() -> None:
     except metadata.PackageNotFoundError:
         raise AgentNotFound("the GitHub Copilot SDK is not installed", hint=hint) from None
     check_version(version, name="github-copilot-sdk", least=MINIMUM_SDK, hint=hint)
+
+
+def _load_sdk() -> None:
+    """Import the SDK, whose package may be replaced before the first session of a loop.
+
+    A missing one is reported by `_check_sdk`.
+    """
+    with suppress(ImportError):
+        import copilot  # noqa: F401
 
 
 def _guarded(policy: Policy, env: Mapping[str, str]) -> tuple[Guard, dict[str, str]]:
