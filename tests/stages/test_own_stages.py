@@ -224,6 +224,23 @@ class TestCommands:
         outcome(setup_stage(place, "make"))
         assert place.services.workspace.knows_setup("make")
 
+    def test_only_the_first_setup_may_write_hooks(self, project: GitProject) -> None:
+        """It is the user's own as long as no agent can have changed what it runs."""
+        config, agent = Config(sandbox="off"), InMemoryAgent({})
+        place = Runtime.live(cwd=project.root, config=config, agent=agent).workplace(focus="x")
+        hook = project.root / ".git/hooks/post-merge"
+        command = f"mkdir -p {hook.parent} && date +%N > {hook}"
+        violated = [
+            any(isinstance(event, ev.RoleViolated) for event in cuggino.iterate(stage))
+            for stage in (
+                setup_stage(place, f"{command}; exit 1", is_first=True),
+                setup_stage(place, command, is_first=True),
+                setup_stage(place, command, is_first=True),
+                setup_stage(place, f"{command} 2>&1"),
+            )
+        ]
+        assert [False, False, True, True] == violated
+
     @pytest.mark.real_agent
     @pytest.mark.parametrize("keeps", [False, True])
     def test_what_a_setup_leaves_running(self, keeps: bool, tmp_path: Path) -> None:
