@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reactivex import never
 
 from cuggino import errors, events as ev
+from cuggino.loops.watch.waiting import Situation, waiting_phase
 from cuggino.storage import Backlog, Survey, Workspace
 from cuggino.storage.moving import visible_entries
+from cuggino.testing import Marbles
 from tests.loops.watching import Watching, line
 
 FAILED = errors.LoopError("implementing", "the connection was lost")
@@ -334,6 +337,20 @@ def test_an_item_and_a_spec_issue_are_seen_together(tmp_path: Path, item_at: int
         (max(item_at, 12) + 30, "WatchSpecIssueWaiting"),
         (130, "WatchProcessingItem", "001.md"),
     ] == watching.story(130.5)
+
+
+def test_folders_that_change_at_one_instant_are_judged_once() -> None:
+    """An item whose issue is resolved while it is removed does not end the wait, nor the audit."""
+    t = Marbles(o=1, z=0)
+    phase = waiting_phase(
+        spec_issues=t.cold("o---z"),
+        backlog=t.cold("o---z"),
+        situation=lambda issues, ready, _now: Situation(issues=issues, ready=ready),
+        audit=never(),
+    )
+    assert [(0, "WatchSpecIssueWaiting"), (4, "WatchBacklogWaiting")] == [
+        (when, value.tag) for when, _, value in t.record(phase, until=20)
+    ]
 
 
 def test_a_file_that_never_rests_keeps_nothing_waiting(tmp_path: Path) -> None:
