@@ -126,6 +126,18 @@ class TestRetries:
         assert [] == list(_names(watching.workspace.parked))
         assert 32 == len(watching.loop.options)
 
+    def test_a_login_that_expires_again_is_reported_again(self, tmp_path: Path) -> None:
+        """The person has logged in, and work continued, in between."""
+        error = errors.LoopError("p", "no", cause=errors.AgentFailed("no", reason="auth"))
+        loops: list[tuple[float, Any]] = [(5, error), (5, "approved"), (5, error), (5, "approved")]
+        watching = Watching(tmp_path, loops=loops)
+        watching.write(0, "001.md")
+        watching.write(0, "002.md")
+        retries = values(watching, 900 * 4, ev.WatchItemRetry)
+        assert [("001.md", True), ("002.md", True)] == [
+            (retry.filename, retry.login) for retry in retries
+        ]
+
     def test_an_item_that_is_gone_when_its_run_fails(self, tmp_path: Path) -> None:
         """An item deleted during a failing run is neither tried again nor parked."""
         watching = Watching(tmp_path, loops=[(5, FAILED)])
