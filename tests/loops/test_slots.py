@@ -264,6 +264,14 @@ class TestFailures:
             assert 60 == retry.retry_in
             assert ["2.md"] == slots.trunk.landed[:1]
 
+    def test_items_that_meet_the_same_limit_wait_for_it_once(self, tmp_path: Path) -> None:
+        """The pause does not grow with the number of slots."""
+        limit = errors.LoopError("p", "limit", cause=errors.QuotaExceeded("limit"))
+        limited: Any = {f"{n}.md": [(n, limit)] for n in (1, 2, 3)}
+        slots = watching(tmp_path, "1.md", "2.md", "3.md", slots=3, attempts=limited)
+        retries = events(slots.play(30), ev.WatchItemRetry)
+        assert [900, 899, 898] == [retry.retry_in for retry in retries]
+
     def test_an_item_that_no_prompt_can_hold(self, tmp_path: Path) -> None:
         """Its attempts are counted, and no other item waits for it."""
         slots = watching(tmp_path, "2.md", "3.md", slots=1, max_attempts=1)

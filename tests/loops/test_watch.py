@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reactivex import never
 
 from cuggino import errors, events as ev
+from cuggino.loops.watch.waiting import Situation, waiting_phase
 from cuggino.storage import Backlog, Survey, Workspace
 from cuggino.storage.moving import visible_entries
+from cuggino.testing import Marbles
 from tests.loops.watching import Watching, line
 
 FAILED = errors.LoopError("implementing", "the connection was lost")
@@ -122,6 +125,18 @@ class TestRetries:
         assert retries[0].message.endswith("Invalid API key; log in")
         assert [] == list(_names(watching.workspace.parked))
         assert 32 == len(watching.loop.options)
+
+    def test_a_login_that_expires_again_is_reported_again(self, tmp_path: Path) -> None:
+        """The person has logged in, and work continued, in between."""
+        error = errors.LoopError("p", "no", cause=errors.AgentFailed("no", reason="auth"))
+        loops: list[tuple[float, Any]] = [(5, error), (5, "approved"), (5, error), (5, "approved")]
+        watching = Watching(tmp_path, loops=loops)
+        watching.write(0, "001.md")
+        watching.write(0, "002.md")
+        retries = values(watching, 900 * 4, ev.WatchItemRetry)
+        assert [("001.md", True), ("002.md", True)] == [
+            (retry.filename, retry.login) for retry in retries
+        ]
 
     def test_an_item_that_is_gone_when_its_run_fails(self, tmp_path: Path) -> None:
         """An item deleted during a failing run is neither tried again nor parked."""
@@ -334,6 +349,20 @@ def test_an_item_and_a_spec_issue_are_seen_together(tmp_path: Path, item_at: int
         (max(item_at, 12) + 30, "WatchSpecIssueWaiting"),
         (130, "WatchProcessingItem", "001.md"),
     ] == watching.story(130.5)
+
+
+def test_folders_that_change_at_one_instant_are_judged_once() -> None:
+    """An item whose issue is resolved while it is removed does not end the wait, nor the audit."""
+    t = Marbles(o=1, z=0)
+    phase = waiting_phase(
+        spec_issues=t.cold("o---z"),
+        backlog=t.cold("o---z"),
+        situation=lambda issues, ready, _now: Situation(issues=issues, ready=ready),
+        audit=never(),
+    )
+    assert [(0, "WatchSpecIssueWaiting"), (4, "WatchBacklogWaiting")] == [
+        (when, value.tag) for when, _, value in t.record(phase, until=20)
+    ]
 
 
 def test_a_file_that_never_rests_keeps_nothing_waiting(tmp_path: Path) -> None:

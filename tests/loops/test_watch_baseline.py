@@ -119,3 +119,16 @@ def test_the_project_keeps_its_files(tmp_path: Path) -> None:
     )
     cuggino.run(stream)
     assert not (made.folder / "made.txt").exists()
+
+
+def test_it_runs_once_in_a_watch(tmp_path: Path) -> None:
+    """Not again before the items that come later."""
+    made = project(tmp_path)
+    seen: list[ev.Event] = []
+    for event in cuggino.iterate(made.runtime().watch()):
+        seen.append(event)
+        if isinstance(event, ev.WatchBacklogWaiting):
+            if len(list(made.workspace.archive.iterdir())) == 2:
+                break
+            made.item("2", "echo 2 >word2.txt")
+    assert 1 == len([event for event in seen if isinstance(event, ev.Baseline) and not event.item])

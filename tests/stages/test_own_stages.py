@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from reactivex import Observable, merge, of, operators as ops, throw
 import cuggino
 from cuggino import Config, Runtime, events as ev
 from cuggino.agents.scripted import ScriptedAgent
-from cuggino.errors import ConfigError, LoopError, ProcessFailed, WorkspaceLocked
+from cuggino.domain import Budget
+from cuggino.errors import BudgetExceeded, ConfigError, LoopError, ProcessFailed, WorkspaceLocked
 from cuggino.loops import durable
 from cuggino.operators import Flow, flow, forward
 from cuggino.processes import KeptProcesses
@@ -224,6 +226,34 @@ class TestCommands:
         outcome(setup_stage(place, "make"))
         assert place.services.workspace.knows_setup("make")
 
+    def test_a_check_may_not_write_hooks(self, project: GitProject) -> None:
+        """It runs what agents have written."""
+        config, agent = Config(sandbox="off"), InMemoryAgent({})
+        place = Runtime.live(cwd=project.root, config=config, agent=agent).workplace(focus="x")
+        hook = project.root / ".git/hooks/post-merge"
+        stage = check_stage(place, f"mkdir -p {hook.parent} && date +%N > {hook}")
+        _, violated, checked = cuggino.iterate(stage)
+        assert isinstance(violated, ev.RoleViolated)
+        assert isinstance(checked, ev.CheckCommandOutput)
+        assert not hook.exists()
+
+    def test_only_the_first_setup_may_write_hooks(self, project: GitProject) -> None:
+        """It is the user's own as long as no agent can have changed what it runs."""
+        config, agent = Config(sandbox="off"), InMemoryAgent({})
+        place = Runtime.live(cwd=project.root, config=config, agent=agent).workplace(focus="x")
+        hook = project.root / ".git/hooks/post-merge"
+        command = f"mkdir -p {hook.parent} && date +%N > {hook}"
+        violated = [
+            any(isinstance(event, ev.RoleViolated) for event in cuggino.iterate(stage))
+            for stage in (
+                setup_stage(place, f"{command}; exit 1", is_first=True),
+                setup_stage(place, command, is_first=True),
+                setup_stage(place, command, is_first=True),
+                setup_stage(place, f"{command} 2>&1"),
+            )
+        ]
+        assert [False, False, True, True] == violated
+
     @pytest.mark.real_agent
     @pytest.mark.parametrize("keeps", [False, True])
     def test_what_a_setup_leaves_running(self, keeps: bool, tmp_path: Path) -> None:
@@ -288,6 +318,14 @@ class TestEndings:
         (tmp_path / ".specs").rmdir()
         assert isinstance(failure(planning_stage(place)), ConfigError)
         assert [] == place.services.agent.spawned  # type: ignore[attr-defined]
+
+    def test_an_audit_beyond_the_budget(self, tmp_path: Path) -> None:
+        """The budget of all agents is spent, so this is no failure of the audit alone."""
+        session = [Say("hm"), ev.SessionEnded(outcome="completed", cost_usd=2.0)]
+        place = workplace(tmp_path, session, session)
+        limited = replace(place.supervision, budget=Budget(cost_usd=1.0))
+        audit = audit_stage(replace(place, supervision=limited))
+        assert isinstance(failure(audit.pipe(ops.repeat(2))), BudgetExceeded)
 
     def test_an_agent_without_a_marker(self, tmp_path: Path) -> None:
         """It is the error of its stage, which another stage of the flow can follow."""
