@@ -260,5 +260,6 @@ async def aiterate(stream: Observable[T]) -> AsyncGenerator[T, None]:
             raise item.error
     finally:
         handover.leave()
-        # Shielded: a second cancellation must not orphan a process.
-        await asyncio.shield(asyncio.to_thread(release))
+        # Shielded, and no task: neither a second cancellation nor the end of `asyncio.run`, which
+        # cancels all tasks, must orphan a process.
+        await asyncio.shield(loop.run_in_executor(None, release))

@@ -42,7 +42,7 @@ _REFERENCE = re.compile(
     re.IGNORECASE,
 )
 """References to issues, entities that could be one, and openings of comments and markers."""
-_QUICK_ACTION = re.compile(r"^([ \t]*)/(?=[A-Za-z_]+(?:\s|$))", re.MULTILINE)
+_QUICK_ACTION = re.compile(r"^([ \t>]*)/(?=[A-Za-z_]+(?:\s|$))", re.MULTILINE)
 
 COMMENT_REMOVED = "(comment removed)"
 IMAGE_REMOVED = "(image removed)"
@@ -98,8 +98,8 @@ def defused(text: str) -> str:
     """Return untrusted text in a form that has no effect when written to a forge.
 
     Inserts a space into everything that the forge would act on (`@name`, `#7`, `Closes #7`, the URL
-    of an issue, a hidden marker), and a backslash before a `/close` at the start of a line. Removes
-    hidden characters.
+    of an issue, a hidden marker), and a backslash before a `/close` at the start of a line or a
+    quotation. Removes hidden characters.
     """
     text = _without_unseen(text)
     text = _REFERENCE.sub(r"\g<0> ", _MENTION.sub("@ ", text))

@@ -85,7 +85,7 @@ def load_report(
     runs = Runs(folder)
     path = runs.path_of(run_id)
     if run_id is None:
-        path = _night_before(path) or watch_of(path) or path
+        path = _night_before(path) or _outermost(path)
     found = runs.read(path)
     report = _report(folder, found)
     if not found.started.has_runs:
@@ -177,6 +177,13 @@ def watch_of(path: Path) -> Path | None:
     before = (one for one in list_journals(path.parent) if one.name <= path.name)
     origins = ((one, origin_of(one)) for one in before)
     return next((one for one, known in origins if known and known.kind == "watch"), None)
+
+
+def _outermost(path: Path) -> Path:
+    """Return the journal of the watch, or of the run with attempts, around a run, else its own."""
+    while (around := watch_of(path)) is not None:
+        path = around
+    return path
 
 
 def _night_before(latest: Path) -> Path | None:

@@ -142,6 +142,7 @@ def test_the_end_of_the_fence_is_the_only_one(text: str) -> None:
         ("<!-- cuggino:abc -->", "< !-- cuggino:abc -->"),
         ("<DONE>", "< DONE>"),
         ("a\n/close\n /merge now", "a\n\\/close\n \\/merge now"),
+        (">/close\n> > /merge now", ">\\/close\n> > \\/merge now"),
         ("@\u200ball", "@ all"),
         ("uses: actions/checkout@v4, me@example.org", "uses: actions/checkout@v4, me@example.org"),
         ("/usr/bin/env R&D # 7 C# a != b", "/usr/bin/env R&D # 7 C# a != b"),

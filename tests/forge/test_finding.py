@@ -177,6 +177,7 @@ def test_a_longer_name_is_another_folder() -> None:
 @example("@@a")
 @example("<<!--")
 @example("</")
+@example(">/close")
 def test_nothing_is_left_to_act_on(text: str) -> None:
     """However foreign text is made up, it mentions, links, hides and closes nothing."""
     for shown in (foreign(text), inline(text)):

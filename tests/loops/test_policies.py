@@ -238,7 +238,7 @@ class TestUsageLimits:
         assert "start again after 1970-01-01 05:00 UTC" == error.hint
         (path,) = loop.workspace.journal.iterdir()
         journal = read_journal(path)
-        assert journal.ended == ev.RunEnded(state="quota", message=error.message)
+        assert journal.ended == ev.RunEnded(state="quota", message=error.message, exit_code=12)
         assert journal.resumable
 
     def test_the_reminder_has_no_waits_of_its_own(
