@@ -24,6 +24,7 @@ from cuggino.events import (
     StageStarted,
     WatchDiskFull,
 )
+from cuggino.files import write_atomic
 from cuggino.loops.watch.full_disk import waits_for_room
 from cuggino.storage import Entry, Journal, list_journals
 from cuggino.testing import Marbles, Story, no_leaks
@@ -44,26 +45,35 @@ class Disk:
     def __init__(
         self, nth: int, *, written: float = 0.0, once: bool = False, error: int = errno.ENOSPC
     ) -> None:
-        self._nth, self._written, self._once, self._error = nth, written, once, error
+        self._nth, self._written, self._once = nth, written, once
+        self._failure = OSError(error, os.strerror(error))
         self.writes = 0
 
     @contextmanager
     def used(self) -> Iterator[None]:
         """Write journals to this disk."""
-        write = Journal._write
+        append, create = Journal._write, write_atomic
 
         def limited(journal: Journal, line: bytes) -> None:
-            self.writes += 1
-            if self.writes < self._nth or (self._once and self.writes > self._nth):
-                write(journal, line)
-                return
-            write(journal, line[: int(len(line) * self._written)])
-            raise OSError(self._error, os.strerror(self._error))
+            is_full = self._is_full()
+            append(journal, line[: int(len(line) * self._written)] if is_full else line)
+            if is_full:
+                raise self._failure
+
+        def limited_creation(path: Path, parts: tuple[bytes], **options: Any) -> None:
+            if self._is_full():
+                raise self._failure
+            create(path, parts, **options)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Journal, "_write", limited)
+            patch.setattr(sys.modules[Journal.__module__], "write_atomic", limited_creation)
             yield
         assert self.writes >= self._nth
+
+    def _is_full(self) -> bool:
+        self.writes += 1
+        return self.writes == self._nth or (self.writes > self._nth and not self._once)
 
 
 def assert_failed(process: Process, story: Story[Any], *, why: str = "No space left") -> None:
@@ -173,13 +183,13 @@ def test_a_disk_that_cannot_sync(
 ) -> None:
     """An outcome that is not safely on the disk is none: the run ends, and repeats the stage."""
     run = whole("coding")
-    for nth in (3, 4, 6, 8):  # the first two are of the new journal, and of its folder
+    for nth in (2, 3, 5, 7):  # the first is of the folder of the new journal
         process = CODING.process(tmp_path / f"unsafe-{nth}")
         with monkeypatch.context() as patch:
             patch.setattr(sys.modules[Journal.__module__], "os", UnsafeSystem(nth))
             story = process.run()
         assert_failed(process, story, why=os.strerror(errno.EIO))
-        assert nth - 3 == len(_synced(process.journal.entries))
+        assert nth - 2 == len(_synced(process.journal.entries))
         run.assert_resumes(CODING.process(process.folder))
 
 
