@@ -297,19 +297,24 @@ def test_a_long_watch_fits_on_its_page(tmp_path: Path) -> None:
     assert 2000 == sum(bar.stands_for for bar in shape.bars)
 
 
-def test_commits_in_a_slot(tmp_path: Path) -> None:
-    """A commit that only the slot of a run at work has yet is shown, by the project's own git."""
-    project = GitProject(tmp_path / "project")
+def project_with_clone(place: Path, folder: Path, *, text: str) -> tuple[GitProject, str]:
+    """Return a project and a commit that only its clone in `folder` has: it adds `b.txt`."""
+    project = GitProject(place / "project")
     project.write("a.txt", "a\n")
     project.git("add", "a.txt")
     project.git("commit", "-q", "-m", "Begin")
-    folder = slot_folder(project.root, 2)
     project.git("clone", "-q", "--shared", ".", str(folder))
-    slot = GitProject(folder)
-    slot.write("b.txt", "b\nc\n")
-    slot.git("add", "b.txt")
-    slot.git("commit", "-q", "-m", "Add b")
-    made = slot.git("rev-parse", "HEAD").strip()
+    clone = GitProject(folder)
+    clone.write("b.txt", text)
+    clone.git("add", "b.txt")
+    clone.git("commit", "-q", "-m", "Add b")
+    return project, clone.git("rev-parse", "HEAD").strip()
+
+
+def test_commits_in_a_slot(tmp_path: Path) -> None:
+    """A commit that only the slot of a run at work has yet is shown, by the project's own git."""
+    folder = slot_folder(tmp_path / "project", 2)
+    project, made = project_with_clone(tmp_path, folder, text="b\nc\n")
     write_slots(project.root, until=100)
     found = {folder_of(path) for path in list_journals(Workspace(project.root).journal)}
     assert {None, *(slot_folder(project.root, n) for n in (1, 2, 3))} == found
@@ -327,17 +332,8 @@ def test_commits_in_a_slot(tmp_path: Path) -> None:
 @pytest.mark.parametrize("slots", [None, "../others"])
 def test_commits_of_several_hands(tmp_path: Path, slots: str | None) -> None:
     """Commits that have not landed are shown from the clone of the run."""
-    project = GitProject(tmp_path / "project")
-    project.write("a.txt", "a\n")
-    project.git("add", "a.txt")
-    project.git("commit", "-q", "-m", "Begin")
     folder = tmp_path / ("others" if slots else "project.cuggino-slots") / "slot-1"
-    project.git("clone", "-q", "--shared", ".", str(folder))
-    clone = GitProject(folder)
-    clone.write("b.txt", "b\n")
-    clone.git("add", "b.txt")
-    clone.git("commit", "-q", "-m", "Add b")
-    made = clone.git("rev-parse", "HEAD").strip()
+    project, made = project_with_clone(tmp_path, folder, text="b\n")
     started = ev.RunStarted(
         run_id="0193b2c1-0000-7000-8000-000000000000",
         kind="run",
