@@ -63,7 +63,7 @@ class TestAiterate:
         async def main() -> None:
             loop = asyncio.get_running_loop()
             loop.set_default_executor(ThreadPoolExecutor(1))
-            waiting = loop.run_in_executor(None, busy.wait, LIMIT)
+            loop.run_in_executor(None, busy.wait, LIMIT)
             task = asyncio.create_task(collect(silent(released, started)))
             while not started.is_set():
                 await asyncio.sleep(0.01)
@@ -72,8 +72,7 @@ class TestAiterate:
                 await asyncio.sleep(0.01)
             assert task.cancelled()
             assert not released.is_set()
-            busy.set()
-            await waiting
+            loop.call_later(0.1, busy.set)  # while `asyncio.run` waits for its threads
 
         asyncio.run(main())
         assert released.is_set()
