@@ -395,6 +395,18 @@ class TestErrors:
         first.assert_released()
 
 
+def test_prices_are_loaded_first(
+    tmp_path: Path, t: Marbles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The package of the price list may be replaced once an agent works."""
+    loop = drawn(tmp_path, t, "i|")
+    begun: list[int] = []
+    name = "cuggino.loops.frame.framing.load_prices"
+    monkeypatch.setattr(name, lambda: begun.append(len(loop.agent.spawned)))
+    t.record(loop.run())
+    assert ([0], 1) == (begun, len(loop.agent.spawned))
+
+
 class TestDisposal:
     """Disposal at any point."""
 
